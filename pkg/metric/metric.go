@@ -1,0 +1,57 @@
+// Package metric knows what a measurement is: how one is read from a line of a
+// log, from a results CSV or from metrics.json, and how the readings of several
+// ranks become one value. It is pure: it reads only what it is handed.
+package metric
+
+// Source says where a reading came from.
+type Source string
+
+// The sources a reading can have.
+const (
+	SourcePerformance Source = "performance"      // a `performance:` line
+	SourceResults     Source = "multiple_results" // a row of the declared results CSV
+	SourceKeyValue    Source = "key_value"        // a `key=value` line
+	SourceMetricsJSON Source = "metrics.json"     // the workload's metrics.json
+)
+
+// Spec is a metric as a card declares it.
+type Spec struct {
+	Name      string `json:"name"`
+	Unit      string `json:"unit,omitempty"`
+	Better    string `json:"better,omitempty"`    // "higher", "lower" or empty
+	Aggregate string `json:"aggregate,omitempty"` // root, min, max, sum, mean, agree; empty: rank 0 or the only rank that reported
+	Required  bool   `json:"required,omitempty"`
+	Help      string `json:"help,omitempty"`
+}
+
+// Reading is one value that one rank reported.
+type Reading struct {
+	Name   string  `json:"name"`            // metric name
+	Value  float64 `json:"value"`           // finite, unless NotApplicable
+	Text   string  `json:"text"`            // the value as it was written
+	Unit   string  `json:"unit,omitempty"`  // as written, or empty
+	Model  string  `json:"model,omitempty"` // the row's model in a results CSV
+	Source Source  `json:"source"`
+	Place  string  `json:"place,omitempty"` // e.g. "results.csv:3"
+	// NotApplicable is the positive finding "n/a": it cannot be measured here.
+	NotApplicable bool `json:"not_applicable,omitempty"`
+}
+
+// Problem is a reason why something that looked like a reading is none. Code is
+// one of the reason codes of the verdict (METRIC_NOT_A_NUMBER, RESULTS_…).
+type Problem struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Measurement is what a job as a whole measured: one value a metric name and
+// row model, after the ranks were put together.
+type Measurement struct {
+	Name          string  `json:"name"`
+	Value         float64 `json:"value"`
+	Text          string  `json:"-"` // as written when it comes from one reading
+	Unit          string  `json:"unit"`
+	Model         string  `json:"model"`
+	Source        Source  `json:"source"`
+	NotApplicable bool    `json:"not_applicable,omitempty"`
+}

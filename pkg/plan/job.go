@@ -1,0 +1,76 @@
+// Package plan turns a manifest into jobs: what runs, with how many ranks, in
+// which environment, and what it is expected to give. It is pure.
+package plan
+
+import (
+	"assay/pkg/verdict"
+)
+
+// Job is one manifest entry, ready for any target. It survives JSON: it is part
+// of the job file that `assay rank` reads.
+type Job struct {
+	Key   string `json:"key"`   // the key of the entry in built_models
+	ID    string `json:"id"`    // Key made fit for a directory name; unique in a run
+	Model string `json:"model"` // the card's name
+	Scope string `json:"scope"` // "job" unless the card says otherwise
+
+	NNodes       int    `json:"nnodes"`
+	NProcPerNode int    `json:"nproc_per_node"` // processes a node that the launcher, or assay itself, starts
+	RanksPerNode int    `json:"ranks_per_node"` // ranks a node that assay starts: NProcPerNode for none, srun and mpi, else 1
+	WorldSize    int    `json:"world_size"`     // NNodes × RanksPerNode
+	Launcher     string `json:"launcher"`       // "none" when the manifest names none
+	Runner       string `json:"runner"`         // MAD_MULTI_NODE_RUNNER; may refer to ${NODE_RANK}, ${MASTER_ADDR}, ${MASTER_PORT}
+	Backend      string `json:"backend"`
+	MasterPort   int    `json:"master_port"` // 0: the target chooses one that is free
+
+	Program        Program           `json:"program"`
+	ModelDir       string            `json:"model_dir"`       // absolute directory of the manifest; MODEL_DIR from the environment wins over it
+	TimeoutSeconds int               `json:"timeout_seconds"` // 0: none
+	Env            map[string]string `json:"env"`             // env_vars of the manifest, merged by precedence
+	EnvFile        *EnvFile          `json:"env_file,omitempty"`
+	PreScripts     []Script          `json:"pre_scripts,omitempty"`
+	PostScripts    []Script          `json:"post_scripts,omitempty"`
+
+	GPUsPerNode int    `json:"gpus_per_node"` // -1: all
+	GPUVendor   string `json:"gpu_vendor"`    // "AMD", "NVIDIA" or empty
+	Image       string `json:"image"`         // container image; empty: runs directly on the host
+	Deployment  string `json:"deployment"`    // target name, for MAD_DEPLOYMENT_TYPE
+	SkipMetrics bool   `json:"skip_metrics"`  // context.skip_perf_collection
+
+	Expect verdict.Expectation `json:"expect"`
+}
+
+// Program is what a rank runs: Command as it stands, or else Script with Args.
+type Program struct {
+	Command     []string `json:"command,omitempty"`
+	Script      string   `json:"script,omitempty"` // relative to MODEL_DIR, or absolute; a directory means run.sh inside it
+	Args        []string `json:"args,omitempty"`
+	Encapsulate []string `json:"encapsulate,omitempty"` // argv put before the script (context.encapsulate_script)
+}
+
+// Script is a pre- or post-script.
+type Script struct {
+	Path string   `json:"path"` // relative to MODEL_DIR, or absolute
+	Args []string `json:"args,omitempty"`
+}
+
+// EnvFile is the file whose variables every rank gets.
+type EnvFile struct {
+	Path           string `json:"path"`            // absolute
+	Format         string `json:"format"`          // "shell" or "dotenv"
+	TimeoutSeconds int    `json:"timeout_seconds"` // for sourcing it
+}
+
+// Attempt is a job as it is handed to a target: with the identity of the run it
+// belongs to. It is the content of the job file, job.json.
+type Attempt struct {
+	Version        int    `json:"version"`
+	RunID          string `json:"run_id"`
+	Nonce          string `json:"nonce"`
+	ManifestDigest string `json:"manifest_digest"`
+	Number         int    `json:"attempt"`
+	Dir            string `json:"dir"`           // absolute attempt directory
+	LogLimit       int64  `json:"log_limit"`     // bytes kept of each stream; 0: all
+	KillGraceMS    int    `json:"kill_grace_ms"` // between TERM and KILL; 0: the default of 10 s
+	Job            Job    `json:"job"`
+}

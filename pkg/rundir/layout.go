@@ -1,0 +1,49 @@
+// Package rundir knows the run directory: where each file lies, and how the
+// ledger of a run is written and read.
+//
+//	runs/<run-id>/
+//	  run.json            the ledger: identity, target, jobs and their handles
+//	  manifest.json       the exact bytes that were run
+//	  jobs/<job>/<attempt>/
+//	    job.json, job.sh  what was submitted
+//	    ranks/<rank>/     begin.json, end.json, stdout, stderr, metrics.json, results/, work/
+//	    scheduler.jsonl   every observation of the scheduler that said something new
+//	    verdict.json
+//	  verdict.json  junit.xml  report.html
+package rundir
+
+import (
+	"path/filepath"
+	"strconv"
+)
+
+// Names of the files in a run directory.
+const (
+	LedgerFile    = "run.json"
+	ManifestFile  = "manifest.json"
+	LockFile      = "lock"
+	CancelFile    = "cancel.json"
+	VerdictFile   = "verdict.json"
+	JUnitFile     = "junit.xml"
+	ReportFile    = "report.html"
+	JobFile       = "job.json"
+	SchedulerFile = "scheduler.jsonl"
+	BeginFile     = "begin.json"
+	EndFile       = "end.json"
+	MetricsFile   = "metrics.json"
+	StdoutFile    = "stdout"
+	StderrFile    = "stderr"
+	WrapperLog    = "assay.log" // what the rank wrapper itself had to say
+	ResultsDir    = "results"
+	WorkDir       = "work"
+)
+
+// AttemptDir is the directory of one attempt of a job.
+func AttemptDir(run, job string, attempt int) string {
+	return filepath.Join(run, "jobs", job, strconv.Itoa(attempt))
+}
+
+// RankDir is the directory of one rank; only that rank writes there.
+func RankDir(attemptDir string, rank int) string {
+	return filepath.Join(attemptDir, "ranks", strconv.Itoa(rank))
+}

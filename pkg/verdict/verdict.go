@@ -1,0 +1,102 @@
+// Package verdict turns evidence into a verdict. Judge is a pure function: no
+// I/O, no clock, the same answer for the same evidence whatever its order.
+package verdict
+
+import (
+	"fmt"
+
+	"assay/pkg/evidence"
+	"assay/pkg/exitcode"
+	"assay/pkg/metric"
+	"assay/pkg/threshold"
+)
+
+// Word is the outcome of judging. The zero value is Unknown.
+type Word int
+
+// The words. Pending is said of a job that has not ended.
+const (
+	Unknown Word = iota
+	Pass
+	Fail
+	NoMetric
+	Error
+	Skip
+	Pending
+)
+
+func wordNames() []string {
+	return []string{"UNKNOWN", "PASS", "FAIL", "NO_METRIC", "ERROR", "SKIP", "PENDING"}
+}
+
+// String returns the word as reports spell it.
+func (w Word) String() string {
+	if n := wordNames(); w >= 0 && int(w) < len(n) {
+		return n[w]
+	}
+	return "UNKNOWN"
+}
+
+// MarshalText returns the word as reports spell it.
+func (w Word) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText reads a word as reports spell it.
+func (w *Word) UnmarshalText(b []byte) error {
+	for i, n := range wordNames() {
+		if n == string(b) {
+			*w = Word(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown verdict %q", b)
+}
+
+// ExitCode returns the exit code that stands for the word.
+func (w Word) ExitCode() exitcode.Code {
+	switch w {
+	case Pass:
+		return exitcode.Pass
+	case Fail:
+		return exitcode.Fail
+	case NoMetric:
+		return exitcode.NoMetric
+	case Error:
+		return exitcode.Error
+	case Skip:
+		return exitcode.Skip
+	case Pending:
+		return exitcode.Pending
+	}
+	return exitcode.Internal
+}
+
+// Reason is one thing that the evidence says, good enough to act on.
+type Reason struct {
+	Code    string `json:"code"`
+	Subject string `json:"subject"` // what it is about: "rank 1", "rank 1 (node-b)", a metric, a file; may be empty
+	Message string `json:"message"`
+}
+
+// Expectation is what the manifest says a job should give.
+type Expectation struct {
+	Contract    string                // "" or "benchmark"
+	RanksPolicy string                // "" (any) or "all"
+	WorldSize   int                   //
+	Metrics     []metric.Spec         // declared metrics
+	Thresholds  []threshold.Threshold //
+	// MultipleResults is the declared results file; empty when there is none.
+	MultipleResults string
+	// Strict turns a PASS that has warnings into FAIL.
+	Strict bool
+}
+
+// Verdict is the judgement of one job.
+type Verdict struct {
+	Word         Word
+	Rule         string   // the row of the truth table that decided, e.g. "benchmark 4"
+	Reasons      []Reason // all that match, the deciding ones first
+	Warnings     []Reason
+	Measurements []metric.Measurement
+}
+
+var _ = evidence.Evidence{} // Judge takes it
