@@ -1,0 +1,148 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"assay/pkg/evidence"
+	"assay/pkg/metric"
+	"assay/pkg/verdict"
+)
+
+// Header is what a run says of itself, apart from its jobs.
+type Header struct {
+	RunID      string
+	Dir        string
+	Target     string
+	StartedAt  time.Time
+	FinishedAt time.Time // zero while the run goes on
+}
+
+// New puts the verdicts on the jobs together, in the order given, and rolls
+// them up into the verdict on the run.
+func New(h Header, jobs []Job) Run {
+	words := make([]verdict.Word, len(jobs))
+	for i, j := range jobs {
+		words[i] = j.Verdict
+	}
+	word := rollUp(words)
+	return Run{
+		RunID: h.RunID, Dir: h.Dir, Target: h.Target,
+		Verdict: word, ExitCode: word.ExitCode(),
+		StartedAt: utc(h.StartedAt), FinishedAt: utc(h.FinishedAt),
+		Jobs: append([]Job{}, jobs...),
+	}
+}
+
+// JobHeader is what the manifest and the run directory say of a job.
+type JobHeader struct {
+	Name      string // the card's name
+	Key       string // the entry's key in built_models
+	ID        string // the key as the run directory spells it
+	Scope     string // "" means "job"
+	Attempts  int    // how many were made
+	Directory string // of the judged attempt
+}
+
+// NewJob describes one judged job.
+func NewJob(h JobHeader, e evidence.Evidence, v verdict.Verdict) Job {
+	j := Job{
+		Name: h.Name, Key: h.Key, ID: h.ID, Scope: h.Scope,
+		Nodes: nodes(e.Ranks), Verdict: v.Word, Rule: v.Rule,
+		Attempts: h.Attempts, Directory: h.Directory,
+		Reasons:      append([]verdict.Reason{}, v.Reasons...),
+		Warnings:     append([]verdict.Reason{}, v.Warnings...),
+		Ranks:        make([]Rank, 0, len(e.Ranks)),
+		Measurements: make([]Measurement, 0, len(v.Measurements)),
+	}
+	if j.Scope == "" {
+		j.Scope = "job"
+	}
+	for _, r := range e.Ranks {
+		j.Ranks = append(j.Ranks, newRank(r))
+		j.ElapsedSeconds = max(j.ElapsedSeconds, r.ElapsedSeconds)
+	}
+	for _, m := range v.Measurements {
+		j.Measurements = append(j.Measurements, newMeasurement(m))
+	}
+	j.StartedAt, j.FinishedAt = span(e.Ranks)
+	return j
+}
+
+func newRank(r evidence.Rank) Rank {
+	out := Rank{
+		Rank: r.Rank, Host: r.Host, Node: r.Node, State: r.State,
+		Signal: r.Signal, ElapsedSeconds: r.ElapsedSeconds,
+	}
+	if r.State == evidence.RankEnded {
+		code := r.ExitCode
+		out.ExitCode = &code
+	}
+	return out
+}
+
+func newMeasurement(m metric.Measurement) Measurement {
+	out := Measurement{
+		Name: m.Name, Unit: m.Unit, Model: m.Model, Source: m.Source,
+		Text: m.Text, NotApplicable: m.NotApplicable,
+	}
+	if !m.NotApplicable && !math.IsNaN(m.Value) && !math.IsInf(m.Value, 0) {
+		value := m.Value
+		out.Value = &value
+	}
+	return out
+}
+
+// nodes lists the nodes on which ranks were seen, each once.
+func nodes(ranks []evidence.Rank) []string {
+	list := []string{}
+	seen := map[string]bool{}
+	for _, r := range ranks {
+		if r.Node != "" && !seen[r.Node] {
+			seen[r.Node] = true
+			list = append(list, r.Node)
+		}
+	}
+	return list
+}
+
+// span says when a job began and ended, by the clock of one host, since the
+// clocks of two are never compared: the host of the first rank that began.
+func span(ranks []evidence.Rank) (start, end Time) {
+	first := slices.IndexFunc(ranks, func(r evidence.Rank) bool { return !r.StartedAt.IsZero() })
+	if first < 0 {
+		return Time{}, Time{}
+	}
+	host := ranks[first].Host
+	start = utc(ranks[first].StartedAt)
+	for _, r := range ranks {
+		if r.Host != host {
+			continue
+		}
+		if !r.StartedAt.IsZero() && r.StartedAt.Before(start.Time) {
+			start = utc(r.StartedAt)
+		}
+		if r.FinishedAt.After(end.Time) {
+			end = utc(r.FinishedAt)
+		}
+		if r.State == evidence.RankRunning {
+			return start, Time{}
+		}
+	}
+	return start, end
+}
+
+func utc(t time.Time) Time { return Time{t.UTC()} }
+
+// rollUp is the verdict on a run: the first of FAIL, ERROR, NO_METRIC, PASS and
+// SKIP that any job has; a job that has not ended makes the run PENDING unless
+// one has failed.
+func rollUp(words []verdict.Word) verdict.Word {
+	for _, w := range []verdict.Word{verdict.Fail, verdict.Error, verdict.Pending, verdict.NoMetric, verdict.Pass, verdict.Skip} {
+		if slices.Contains(words, w) {
+			return w
+		}
+	}
+	return verdict.Unknown
+}
