@@ -60,3 +60,22 @@ func ignoreNotExist(err error) error {
 	}
 	return err
 }
+
+// Replace writes data to path by way of a temporary file, so that a reader sees
+// the old file or the whole new one, but does not wait for the disk. It is for
+// files that can be made again.
+func Replace(path string, data []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", path, err), ignoreNotExist(os.Remove(f.Name())))
+	}
+	return nil
+}

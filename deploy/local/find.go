@@ -1,0 +1,93 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"assay/deploy"
+	"assay/pkg/evidence"
+	"assay/pkg/plan"
+	"assay/pkg/rundir"
+)
+
+// Find implements deploy.Finder. A job whose submission was cut short has ranks
+// that run, which the process table shows, or ranks that began, which left
+// markers. With neither, none of its ranks was started.
+func (t *Target) Find(_ context.Context, a plan.Attempt) (deploy.Handle, bool, error) {
+	boot, err := bootID()
+	if err != nil {
+		return deploy.Handle{}, false, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return deploy.Handle{}, false, err
+	}
+	j := job{Host: host, Boot: boot}
+	procs, err := wrappers(filepath.Join(a.Dir, rundir.JobFile))
+	if err != nil {
+		return deploy.Handle{}, false, err
+	}
+	j.Procs = procs
+	if len(j.Procs) == 0 && !anyBegan(a) {
+		return deploy.Handle{}, false, nil
+	}
+	h, err := j.handle()
+	return h, true, err
+}
+
+// wrappers returns the running `assay rank` processes of a job file.
+func wrappers(jobFile string) ([]process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var found []process
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		rank, ok := wrapperRank(pid, jobFile)
+		if !ok {
+			continue
+		}
+		p := process{Rank: rank, PID: pid}
+		if p.Start, err = startTime(pid); err == nil && p.alive() {
+			found = append(found, p)
+		}
+	}
+	return found, nil
+}
+
+// wrapperRank says which rank of the job a process wraps, if any.
+func wrapperRank(pid int, jobFile string) (int, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	if err != nil {
+		return 0, false
+	}
+	args := bytes.Split(b, []byte{0})
+	if len(args) < 6 || string(args[1]) != "rank" || string(args[3]) != jobFile {
+		return 0, false
+	}
+	rank, err := strconv.Atoi(string(args[5]))
+	return rank, err == nil
+}
+
+// anyBegan says whether a rank of this very attempt left a begin marker.
+func anyBegan(a plan.Attempt) bool {
+	for rank := range a.Job.WorldSize {
+		data, err := os.ReadFile(filepath.Join(rundir.RankDir(a.Dir, rank), rundir.BeginFile))
+		if err != nil {
+			continue
+		}
+		var b evidence.Begin
+		if json.Unmarshal(data, &b) == nil && b.Nonce == a.Nonce && b.Attempt == a.Number {
+			return true
+		}
+	}
+	return false
+}

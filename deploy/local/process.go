@@ -1,0 +1,157 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// process names a process for good: pids are used again, a pid with its start
+// time is not.
+type process struct {
+	Rank  int    `json:"rank"`
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // clock ticks after boot
+}
+
+// bootID identifies the running kernel; it changes with every boot.
+func bootID() (string, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b)), err
+}
+
+// stat returns the fields of /proc/<pid>/stat after the command name, the state
+// first (proc(5)).
+func stat(pid int) ([]string, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return nil, err
+	}
+	// The command name stands in parentheses and may itself contain any character.
+	end := bytes.LastIndexByte(b, ')')
+	if end < 0 {
+		return nil, fmt.Errorf("unexpected content of /proc/%d/stat", pid)
+	}
+	return strings.Fields(string(b[end+1:])), nil
+}
+
+// startTime returns when a process started, in clock ticks after boot: field 22
+// of /proc/<pid>/stat.
+func startTime(pid int) (uint64, error) {
+	fields, err := stat(pid)
+	if err != nil {
+		return 0, err
+	}
+	if len(fields) < 20 {
+		return 0, fmt.Errorf("unexpected content of /proc/%d/stat", pid)
+	}
+	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+// alive says whether this very process still runs. A zombie does not.
+func (p process) alive() bool {
+	fields, err := stat(p.PID)
+	if err != nil || len(fields) < 20 {
+		return false
+	}
+	start, err := strconv.ParseUint(fields[19], 10, 64)
+	return err == nil && start == p.Start && fields[0] != "Z" && fields[0] != "X"
+}
+
+// signal sends sig to this very process, or does nothing when it has ended.
+func (p process) signal(sig syscall.Signal) error {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("rank %d (pid %d): %w", p.Rank, p.PID, err)
+	}
+	defer unix.Close(fd)
+	// Checked after the pidfd is open, so that the pid cannot change hands between.
+	if !p.alive() {
+		return nil
+	}
+	err = unix.PidfdSendSignal(fd, sig, nil, 0)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("rank %d (pid %d): %w", p.Rank, p.PID, err)
+	}
+	return nil
+}
+
+// maxWatched bounds the file descriptors of one wait. Beyond it the first ones
+// stand for all: some process of the job ends last, and every wait looks at
+// those that still run.
+const maxWatched = 512
+
+// waitAny returns when one of the processes ends or ctx does.
+func waitAny(ctx context.Context, running []process) error {
+	if len(running) > maxWatched {
+		running = running[:maxWatched]
+	}
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(wake)
+	fds := []unix.PollFd{{Fd: int32(wake), Events: unix.POLLIN}}
+	defer func() {
+		for _, f := range fds[1:] {
+			unix.Close(int(f.Fd))
+		}
+	}()
+	for _, p := range running {
+		fd, err := unix.PidfdOpen(p.PID, 0)
+		if errors.Is(err, unix.ESRCH) {
+			return nil
+		}
+		if err != nil {
+			return pause(ctx, 200*time.Millisecond)
+		}
+		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+		if !p.alive() {
+			return nil
+		}
+	}
+	return poll(ctx, wake, fds)
+}
+
+// poll blocks until a descriptor is ready. The end of ctx makes wake ready.
+func poll(ctx context.Context, wake int, fds []unix.PollFd) error {
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		_, _ = unix.Write(wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	})
+	// wake must stay open until a running AfterFunc has written to it.
+	defer func() {
+		if !stop() {
+			<-done
+		}
+	}()
+	for {
+		_, err := unix.Poll(fds, -1)
+		if !errors.Is(err, unix.EINTR) {
+			return errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,215 @@
+package rundir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"assay/deploy"
+	"assay/pkg/durable"
+	"assay/pkg/evidence"
+)
+
+// LedgerVersion is the version of the format of run.json.
+const LedgerVersion = 1
+
+// Ledger is what must arrive, written down before anything is launched: so that
+// absence is a result.
+type Ledger struct {
+	Version        int       `json:"version"`
+	RunID          string    `json:"run_id"`
+	Nonce          string    `json:"nonce"`
+	ManifestDigest string    `json:"manifest_digest"`
+	ManifestPath   string    `json:"manifest_path"` // where the manifest was read; its directory is the default model directory
+	Target         string    `json:"target"`
+	CreatedAt      time.Time `json:"created_at"`
+	Concurrency    int       `json:"concurrency"` // jobs at once
+	Strict         bool      `json:"strict"`
+	PerfCSV        string    `json:"perf_csv"` // absolute; empty: none is written
+	Shared         bool      `json:"shared"`   // readable by the group
+	Jobs           []Entry   `json:"jobs"`
+}
+
+// Entry is one job of the run, in the order in which jobs are submitted.
+type Entry struct {
+	ID  string `json:"id"`  // directory name
+	Key string `json:"key"` // key of the manifest entry
+}
+
+// LaunchRecord is how far the submission of one attempt got: launch.json in the
+// attempt directory. The intent is on disk before the target is asked, the
+// handle right after its answer.
+type LaunchRecord struct {
+	evidence.Launch
+	Handle *deploy.Handle `json:"handle,omitempty"`
+}
+
+// PerfRecord says whether the rows of the run are in perf.csv: perf.json.
+type PerfRecord struct {
+	Path   string `json:"path"`
+	Done   bool   `json:"done"`
+	Offset int64  `json:"offset"` // size of the file before the append; rows of this run can only lie behind it
+}
+
+// Run is an open run directory.
+type Run struct {
+	Dir    string
+	Ledger Ledger
+}
+
+// FileMode is the mode of files in the run directory.
+func (r *Run) FileMode() fs.FileMode {
+	if r.Ledger.Shared {
+		return 0o660
+	}
+	return 0o600
+}
+
+// DirMode is the mode of directories in the run directory.
+func (r *Run) DirMode() fs.FileMode { return dirMode(r.Ledger.Shared) }
+
+func dirMode(shared bool) fs.FileMode {
+	if shared {
+		return 0o770 | fs.ModeSetgid
+	}
+	return 0o700
+}
+
+// Create makes the directory of a new run below runs and writes the manifest and
+// the ledger into it. The directory must not exist.
+func Create(runs string, l Ledger, manifest []byte) (*Run, error) {
+	mode := dirMode(l.Shared)
+	if err := os.MkdirAll(runs, 0o755); err != nil {
+		return nil, fmt.Errorf("cannot create the runs directory: %w", err)
+	}
+	dir := filepath.Join(runs, l.RunID)
+	if err := makeDir(dir, mode); err != nil {
+		return nil, fmt.Errorf("cannot create the run directory: %w", err)
+	}
+	r := &Run{Dir: dir, Ledger: l}
+	if err := durable.WriteFile(filepath.Join(dir, ManifestFile), manifest, r.FileMode()); err != nil {
+		return nil, fmt.Errorf("cannot keep the manifest: %w", err)
+	}
+	if err := r.writeJSON(LedgerFile, l); err != nil {
+		return nil, fmt.Errorf("cannot write the ledger: %w", err)
+	}
+	return r, durable.SyncDir(runs)
+}
+
+// makeDir creates one directory with exactly mode, whatever the umask.
+func makeDir(dir string, mode fs.FileMode) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	return os.Chmod(dir, mode)
+}
+
+// Open reads the ledger of an existing run.
+func Open(dir string) (*Run, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(filepath.Join(abs, LedgerFile))
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{Dir: abs}
+	if err := json.Unmarshal(data, &r.Ledger); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(abs, LedgerFile), err)
+	}
+	if v := r.Ledger.Version; v != LedgerVersion {
+		return nil, fmt.Errorf("%s has format version %d, this assay knows %d", filepath.Join(abs, LedgerFile), v, LedgerVersion)
+	}
+	return r, nil
+}
+
+// Manifest returns the bytes that were run.
+func (r *Run) Manifest() ([]byte, error) { return os.ReadFile(filepath.Join(r.Dir, ManifestFile)) }
+
+// AttemptDir is the directory of one attempt of a job of this run.
+func (r *Run) AttemptDir(job string, attempt int) string { return AttemptDir(r.Dir, job, attempt) }
+
+// MakeAttemptDir creates the directory of one attempt, if it is not there.
+func (r *Run) MakeAttemptDir(job string, attempt int) (string, error) {
+	dir := r.AttemptDir(job, attempt)
+	for _, d := range []string{filepath.Dir(filepath.Dir(dir)), filepath.Dir(dir), dir} {
+		if err := makeDir(d, r.DirMode()); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// WriteLaunch records how far the submission of an attempt got.
+func (r *Run) WriteLaunch(attemptDir string, l LaunchRecord) error {
+	return writeJSON(filepath.Join(attemptDir, "launch.json"), l, r.FileMode())
+}
+
+// ReadLaunch returns the record of an attempt. An attempt without one is
+// planned: nothing was ever asked of the target.
+func ReadLaunch(attemptDir string) (LaunchRecord, error) {
+	l := LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchPlanned}}
+	_, err := readJSON(filepath.Join(attemptDir, "launch.json"), &l)
+	return l, err
+}
+
+// WriteCancel records that the end of the run was asked for. The first request
+// stands.
+func (r *Run) WriteCancel(c evidence.Cancel) error {
+	old, err := r.ReadCancel()
+	if err != nil || old != nil {
+		return err
+	}
+	return r.writeJSON(CancelFile, c)
+}
+
+// ReadCancel returns the request to end the run, or nil when there is none.
+func (r *Run) ReadCancel() (*evidence.Cancel, error) {
+	var c evidence.Cancel
+	found, err := readJSON(filepath.Join(r.Dir, CancelFile), &c)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// WritePerf records the state of the rows of this run in perf.csv.
+func (r *Run) WritePerf(p PerfRecord) error { return r.writeJSON("perf.json", p) }
+
+// ReadPerf returns that state; found is false when no append was ever begun.
+func (r *Run) ReadPerf() (p PerfRecord, found bool, err error) {
+	found, err = readJSON(filepath.Join(r.Dir, "perf.json"), &p)
+	return p, found, err
+}
+
+func (r *Run) writeJSON(name string, v any) error {
+	return writeJSON(filepath.Join(r.Dir, name), v, r.FileMode())
+}
+
+func writeJSON(path string, v any, mode fs.FileMode) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(path, append(data, '\n'), mode)
+}
+
+// readJSON reads a file that may not be there yet.
+func readJSON(path string, v any) (found bool, err error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return false, fmt.Errorf("%s: %w", path, err)
+	}
+	return true, nil
+}

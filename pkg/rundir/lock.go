@@ -1,0 +1,59 @@
+package rundir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrLocked says that another process drives the run.
+var ErrLocked = errors.New("another assay process drives this run")
+
+// Lock makes the caller the only driver of the run until the returned function
+// is called or the process ends, however it ends. It fails with ErrLocked when
+// there is another one.
+func (r *Run) Lock() (unlock func(), err error) {
+	f, err := r.openLock()
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, errors.Join(ErrLocked, f.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// WaitLock waits until no other process drives the run, then does as Lock does.
+func (r *Run) WaitLock(ctx context.Context) (unlock func(), err error) {
+	f, err := r.openLock()
+	if err != nil {
+		return nil, err
+	}
+	got := make(chan error, 1)
+	// A blocking flock cannot be interrupted; when ctx ends first, the goroutine
+	// lives until the other driver is gone or this process ends.
+	fd := int(f.Fd())
+	go func() { got <- unix.Flock(fd, unix.LOCK_EX) }()
+	select {
+	case err := <-got:
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
+		}
+		return func() { _ = f.Close() }, nil
+	case <-ctx.Done():
+		go func() { <-got; _ = f.Close() }()
+		return nil, ctx.Err()
+	}
+}
+
+func (r *Run) openLock() (*os.File, error) {
+	return os.OpenFile(filepath.Join(r.Dir, LockFile), os.O_CREATE|os.O_RDWR, r.FileMode())
+}
