@@ -1,0 +1,214 @@
+package manifest
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/pkg/card"
+	"assay/pkg/exitcode"
+)
+
+// document is the manifest as it lies in the file.
+type document struct {
+	BuiltImages         map[string]Image   `json:"built_images"`
+	BuiltModels         entries            `json:"built_models"`
+	Context             Context            `json:"context"`
+	DeploymentConfig    Deployment         `json:"deployment_config"`
+	CredentialsRequired Words              `json:"credentials_required"`
+	Summary             stdjson.RawMessage `json:"summary"`
+	Suite               stdjson.RawMessage `json:"suite"`
+
+	Slurm       *Slurm       `json:"slurm"`
+	K8s         *K8s         `json:"k8s"`
+	Kubernetes  *K8s         `json:"kubernetes"`
+	Distributed *Distributed `json:"distributed"`
+}
+
+// Decode reads a manifest. Names are matched as they are written, unknown ones
+// are ignored. An error carries exitcode.Invalid and names the JSON pointer.
+func Decode(data []byte) (*Manifest, error) {
+	var d document
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if err := json.Unmarshal(data, &d, options()); err != nil {
+		return nil, exitcode.With(exitcode.Invalid, explain(err))
+	}
+	m := &Manifest{
+		Images:              d.BuiltImages,
+		Models:              d.BuiltModels,
+		Context:             d.Context,
+		Deployment:          d.DeploymentConfig,
+		CredentialsRequired: d.CredentialsRequired,
+		Summary:             present(d.Summary),
+		Suite:               present(d.Suite),
+	}
+	settle(&m.Deployment, d)
+	return m, nil
+}
+
+// settle moves deployment blocks of the top level under the deployment, where
+// it has none of its own, and the alias kubernetes to k8s.
+func settle(dep *Deployment, d document) {
+	dep.PBS, dep.Verdict = present(dep.PBS), present(dep.Verdict)
+	dep.at = map[string]string{}
+	if dep.Slurm == nil && d.Slurm != nil {
+		dep.Slurm, dep.at["slurm"] = d.Slurm, "/slurm"
+	}
+	if dep.Distributed == nil && d.Distributed != nil {
+		dep.Distributed, dep.at["distributed"] = d.Distributed, "/distributed"
+	}
+	switch {
+	case dep.K8s != nil:
+	case dep.Kubernetes != nil:
+		dep.K8s, dep.at["k8s"] = dep.Kubernetes, "/deployment_config/kubernetes"
+	case d.K8s != nil:
+		dep.K8s, dep.at["k8s"] = d.K8s, "/k8s"
+	case d.Kubernetes != nil:
+		dep.K8s, dep.at["k8s"] = d.Kubernetes, "/kubernetes"
+	}
+	dep.Kubernetes = nil
+}
+
+// present returns nil for a raw null.
+func present(raw stdjson.RawMessage) stdjson.RawMessage {
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+// options are the rules that differ from the library's: a null inside an
+// environment is refused, because nobody can say whether it means "empty" or
+// "unset".
+func options() json.Options {
+	return json.WithUnmarshalers(json.UnmarshalFromFunc(environment))
+}
+
+func environment(dec *jsontext.Decoder, env *map[string]card.Scalar) error {
+	if dec.PeekKind() != '{' {
+		return errors.ErrUnsupported // as the library has it: null is nil, the rest is refused
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	*env = map[string]card.Scalar{}
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		key := name.String()
+		if dec.PeekKind() == 'n' {
+			if err := dec.SkipValue(); err != nil {
+				return err
+			}
+			return &json.SemanticError{
+				JSONPointer: dec.StackPointer(),
+				Err:         errors.New(`null is no value for an environment variable: write "" or leave it out`),
+			}
+		}
+		var value card.Scalar
+		if err := json.UnmarshalDecode(dec, &value); err != nil {
+			return err
+		}
+		(*env)[key] = value
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
+// entries keeps built_models in the order of the document.
+type entries []Entry
+
+// UnmarshalJSONFrom reads an object of entries.
+func (list *entries) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	*list = nil
+	switch dec.PeekKind() {
+	case 'n':
+		return dec.SkipValue()
+	case '{':
+	default:
+		return &json.SemanticError{Err: errors.New("an object of models by key is expected")}
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		e := Entry{Key: name.String()}
+		raw, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		e.Raw = stdjson.RawMessage(bytes.Clone(raw))
+		if err := json.Unmarshal(e.Raw, &e.Card, options()); err != nil {
+			return within(dec.StackPointer(), err)
+		}
+		*list = append(*list, e)
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
+// within puts the pointer of a value before the pointer of an error inside it.
+func within(at jsontext.Pointer, err error) error {
+	var semantic *json.SemanticError
+	if !errors.As(err, &semantic) {
+		return err
+	}
+	inner := *semantic
+	inner.JSONPointer = at + semantic.JSONPointer
+	return &inner
+}
+
+// explain turns a library error into one sentence with a JSON pointer.
+func explain(err error) error {
+	var semantic *json.SemanticError
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &semantic):
+		return fmt.Errorf("manifest: %s: %w", place(semantic.JSONPointer), reason(semantic))
+	case errors.As(err, &syntax):
+		return fmt.Errorf("manifest: not valid JSON at byte %d (%s): %w", syntax.ByteOffset, place(syntax.JSONPointer), syntax.Err)
+	}
+	return fmt.Errorf("manifest: %w", err)
+}
+
+func place(p jsontext.Pointer) string {
+	if p == "" {
+		return "at the top"
+	}
+	return string(p)
+}
+
+func reason(e *json.SemanticError) error {
+	if e.Err != nil {
+		return e.Err
+	}
+	return fmt.Errorf("%s is not allowed here", kind(e.JSONKind))
+}
+
+func kind(k jsontext.Kind) string {
+	switch k {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '[':
+		return "a list"
+	case '{':
+		return "an object"
+	}
+	return "this value"
+}

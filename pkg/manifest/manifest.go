@@ -1,0 +1,61 @@
+// Package manifest holds a build manifest as typed data and decodes it from
+// JSON. It is pure: it reads only the bytes it is handed. It takes what lint
+// lets through and refuses the rest with the JSON pointer of the value.
+package manifest
+
+import (
+	"encoding/json"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/pkg/card"
+)
+
+// Manifest is a build_manifest.json: what a build froze. Images and Models are
+// joined by key.
+type Manifest struct {
+	Images              map[string]Image
+	Models              []Entry // in the order of the document
+	Context             Context
+	Deployment          Deployment
+	CredentialsRequired []string
+	Summary             json.RawMessage // as it stands; nil when absent
+	Suite               json.RawMessage // as it stands; nil when absent
+}
+
+// Image is one entry of built_images.
+type Image struct {
+	Model         string      `json:"model"`
+	DockerImage   string      `json:"docker_image"` // empty: the entry runs directly on the host
+	Dockerfile    string      `json:"dockerfile"`
+	BaseDocker    string      `json:"base_docker"`
+	LocalImage    card.Scalar `json:"local_image"`
+	RegistryImage string      `json:"registry_image"`
+	Registry      string      `json:"registry"`
+	GPUVendor     string      `json:"gpu_vendor"`
+	BuildDuration card.Scalar `json:"build_duration"` // seconds
+}
+
+// Entry is one entry of built_models.
+type Entry struct {
+	Key  string
+	Card card.Card
+	// Raw is the entry as it stands in the manifest, with the keys that Card does
+	// not know.
+	Raw json.RawMessage
+}
+
+// Pointer returns the JSON pointer of a value inside the entry, or of the entry
+// itself when no names are given.
+func (e Entry) Pointer(names ...string) string {
+	return pointer("/built_models", append([]string{e.Key}, names...)...)
+}
+
+// pointer appends names to a JSON pointer, escaped as RFC 6901 asks.
+func pointer(base string, names ...string) string {
+	p := jsontext.Pointer(base)
+	for _, n := range names {
+		p = p.AppendToken(n)
+	}
+	return string(p)
+}
