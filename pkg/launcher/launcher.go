@@ -1,0 +1,113 @@
+// Package launcher knows the distributed launchers: what each is called, how
+// many ranks a node assay starts for it, and the command with which a workload
+// starts its local processes. It is pure.
+package launcher
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Launcher is one way of starting the processes of a workload.
+type Launcher struct {
+	Name    string   // canonical, as in the launcher column of perf.csv
+	Aliases []string // other spellings that manifests use
+	// Direct says that assay starts every process itself, one rank each. Any other
+	// launcher is started once a node and starts its own processes.
+	Direct bool
+	// SlurmOnly says that the workload submits job steps itself.
+	SlurmOnly bool
+
+	command func(nnodes, nproc int) string // nil: the workload needs no runner
+}
+
+// None is the launcher of a workload that names none.
+func None() Launcher { return all()[0] }
+
+// all lists the launchers in the order of the docs.
+func all() []Launcher {
+	return []Launcher{
+		{Name: "none", Aliases: []string{"native", "docker"}, Direct: true},
+		{Name: "srun", Direct: true},
+		{Name: "mpi", Aliases: []string{"mpirun"}, Direct: true},
+		{Name: "torchrun", command: torchrun},
+		{Name: "torchtitan", command: torchrun},
+		{Name: "deepspeed", command: deepspeed},
+		{Name: "megatron-lm", Aliases: []string{"megatron"}, command: torchrun},
+		{Name: "primus", command: torchrun},
+		{Name: "vllm"},
+		{Name: "sglang"},
+		{Name: "sglang-disagg", Aliases: []string{"sglang_disagg"}},
+		{Name: "slurm_multi", Aliases: []string{"slurm-multi"}, SlurmOnly: true},
+	}
+}
+
+// Names returns the canonical names in the order of the docs.
+func Names() []string {
+	var names []string
+	for _, l := range all() {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+// Find returns the launcher with the given name or alias, whatever its case. An
+// empty name is "none". The error of an unknown name lists the known ones.
+func Find(name string) (Launcher, error) {
+	wanted := strings.ToLower(strings.TrimSpace(name))
+	if wanted == "" {
+		return None(), nil
+	}
+	var spellings []string
+	for _, l := range all() {
+		for _, s := range append([]string{l.Name}, l.Aliases...) {
+			if s == wanted {
+				return l, nil
+			}
+			spellings = append(spellings, s)
+		}
+	}
+	hint := ""
+	if near := nearest(wanted, spellings); near != "" {
+		hint = fmt.Sprintf(" — did you mean %q?", near)
+	}
+	return Launcher{}, fmt.Errorf("unknown launcher %q%s (known: %s)", name, hint, strings.Join(Names(), ", "))
+}
+
+// RanksPerNode returns how many ranks a node assay starts when the workload has
+// nproc processes a node.
+func (l Launcher) RanksPerNode(nproc int) int {
+	if l.Direct {
+		return nproc
+	}
+	return 1
+}
+
+// Runner returns the value of MAD_MULTI_NODE_RUNNER: the words that a script
+// puts before its program to start nproc processes on each of nnodes nodes. It
+// is empty for a launcher that needs none. It may refer to ${NODE_RANK},
+// ${MASTER_ADDR} and ${MASTER_PORT}, which every rank replaces with its own.
+func (l Launcher) Runner(nnodes, nproc int) string {
+	if l.command == nil {
+		return ""
+	}
+	return l.command(nnodes, nproc)
+}
+
+func torchrun(nnodes, nproc int) string {
+	if nnodes == 1 {
+		return fmt.Sprintf("torchrun --standalone --nproc_per_node=%d", nproc)
+	}
+	return fmt.Sprintf("torchrun --nnodes=%d --nproc_per_node=%d --node_rank=${NODE_RANK} --master_addr=${MASTER_ADDR} --master_port=${MASTER_PORT}",
+		nnodes, nproc)
+}
+
+// deepspeed starts a node's processes by itself. Over several nodes its own
+// launcher would go to the others by ssh, once for each rank that assay already
+// started there; torchrun gives it the same environment without ssh.
+func deepspeed(nnodes, nproc int) string {
+	if nnodes == 1 {
+		return fmt.Sprintf("deepspeed --num_gpus=%d", nproc)
+	}
+	return torchrun(nnodes, nproc)
+}
