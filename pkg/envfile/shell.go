@@ -1,0 +1,206 @@
+package envfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"assay/pkg/exitcode"
+)
+
+// ownPrefix begins the names of the reader's own variables in bash.
+const ownPrefix = "__assay_"
+
+// reader is the program that bash runs. $1 is the file, $2 is env. The path is an
+// argument, never text of the program. Descriptor 3 takes the result: it moves
+// out of the way of a file that uses it, and nothing the file prints can reach
+// it. The file is sourced as a plain statement, so that its own `set -e` works;
+// whatever it left switched on is switched off before the environment is read.
+const reader = `exec {__assay_fd}>&3 3>&-
+__assay_file=$1 __assay_env=$2
+shift 2
+set -a
+. "$__assay_file"
+__assay_status=$?
+set +aeux
+trap - EXIT ERR DEBUG RETURN
+[ "$__assay_status" -eq 0 ] || \builtin exit "$__assay_status"
+\builtin exec "$__assay_env" -0 >&"$__assay_fd"
+`
+
+// stderrLimit bounds what is kept of bash's messages, in bytes.
+const stderrLimit = 4096
+
+// loadShell sources the file and compares the environment before and after.
+func loadShell(ctx context.Context, o Options) (Vars, error) {
+	bash, err := findTool("bash", o.Base)
+	if err != nil {
+		return Vars{}, fmt.Errorf("env_file %s: %w; install bash or use env_file_format %q", o.Path, err, FormatDotenv)
+	}
+	env, err := findTool("env", o.Base)
+	if err != nil {
+		return Vars{}, fmt.Errorf("env_file %s: %w", o.Path, err)
+	}
+	dump, err := memoryFile()
+	if err != nil {
+		return Vars{}, fmt.Errorf("env_file %s: %w", o.Path, err)
+	}
+	defer dump.Close()
+
+	timeout := o.Timeout
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	said, runErr := source(limited, o, dump, bash, env)
+	if ctx.Err() != nil {
+		return Vars{}, ctx.Err()
+	}
+	if limited.Err() != nil {
+		return Vars{}, exitcode.Errorf(exitcode.Invalid,
+			"env_file %s: not done after %v, so it was ended; it must not wait for anything", o.Path, timeout)
+	}
+	if runErr != nil {
+		return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s: %s%s", o.Path, ending(runErr), quoteBash(o.Path, said))
+	}
+	after, err := readDump(dump)
+	if err != nil {
+		return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s: %w%s", o.Path, err, quoteBash(o.Path, said))
+	}
+	return changes(toMap(o.Base), after), nil
+}
+
+// source runs bash and returns the last it wrote to stderr. Should ctx end, the
+// process group gets TERM and, after the grace, KILL.
+func source(ctx context.Context, o Options, dump *os.File, bash, env string) (string, error) {
+	grace := o.Grace
+	if grace <= 0 {
+		grace = time.Second
+	}
+	cmd := exec.Command(bash, "--noprofile", "--norc", "-c", reader, "bash", o.Path, env)
+	cmd.Env = withoutWithheld(o.Base)
+	cmd.Dir = o.Dir
+	if !isDir(cmd.Dir) {
+		cmd.Dir = filepath.Dir(o.Path)
+	}
+	cmd.ExtraFiles = []*os.File{dump}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	cmd.Stderr = w
+	if err := cmd.Start(); err != nil {
+		return "", errors.Join(err, w.Close())
+	}
+	_ = w.Close()
+	said := make(chan string, 1)
+	go func() { said <- lastBytes(r, stderrLimit) }()
+
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = endGroup(cmd.Process.Pid, grace, done)
+	}
+	// A background process of the file may hold the pipe for ever.
+	_ = r.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	return <-said, err
+}
+
+// endGroup ends a process group: TERM, grace, KILL.
+func endGroup(pgid int, grace time.Duration, done <-chan error) error {
+	_ = syscall.Kill(-pgid, syscall.SIGTERM)
+	var err error
+	select {
+	case err = <-done:
+	case <-time.After(grace):
+		_ = syscall.Kill(-pgid, syscall.SIGKILL)
+		return <-done
+	}
+	// The leader is gone; whoever of the group ignored TERM is not waited for.
+	_ = syscall.Kill(-pgid, syscall.SIGKILL)
+	return err
+}
+
+// memoryFile is an anonymous file: unlike a pipe it needs no reader and no end of
+// file, so a daemon that the file started cannot hold up the result.
+func memoryFile() (*os.File, error) {
+	fd, err := unix.MemfdCreate("assay-env", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("memfd_create: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "assay-env"), nil
+}
+
+// readDump parses NUL-separated NAME=VALUE words. Every environment that was
+// really read back has at least `_`.
+func readDump(f *os.File) (map[string]string, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) == 0 {
+		return nil, errors.New("it ended bash (exit, exec or set -n) before its variables could be read back")
+	}
+	return toMap(strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")), nil
+}
+
+// findTool looks for a program in the usual places first, so that a file or an
+// environment that changes PATH does not matter.
+func findTool(name string, env []string) (string, error) {
+	dirs := append([]string{"/bin", "/usr/bin"}, filepath.SplitList(toMap(env)["PATH"])...)
+	for _, dir := range dirs {
+		p := filepath.Join(dir, name)
+		if info, err := os.Stat(p); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return p, nil
+		}
+	}
+	return "", exitcode.Errorf(exitcode.Invalid, "%s was not found", name)
+}
+
+func withoutWithheld(env []string) []string {
+	out := make([]string, 0, len(env))
+	for _, kv := range env {
+		if name, _, _ := strings.Cut(kv, "="); !withheld(name) {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// lastBytes reads r to its end and returns the last limit bytes.
+func lastBytes(r io.Reader, limit int) string {
+	var kept []byte
+	buf := make([]byte, limit)
+	for {
+		n, err := r.Read(buf)
+		kept = append(kept, buf[:n]...)
+		if len(kept) > limit {
+			kept = append(kept[:0], kept[len(kept)-limit:]...)
+		}
+		if err != nil {
+			return string(kept)
+		}
+	}
+}
