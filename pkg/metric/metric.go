@@ -37,11 +37,24 @@ type Reading struct {
 	NotApplicable bool `json:"not_applicable,omitempty"`
 }
 
+// The codes of a Problem. They are reason codes of a verdict.
+const (
+	CodeNotANumber = "METRIC_NOT_A_NUMBER" // a value that is no finite number, or has no name
+	CodeAbsent     = "METRIC_ABSENT"       // a rank that should have reported did not
+	CodeDisagrees  = "METRIC_DISAGREES"    // two values where one was expected
+	CodeNoColumn   = "RESULTS_NO_COLUMN"   // a results CSV without a column it needs
+	CodeEmpty      = "RESULTS_EMPTY"       // a results CSV, or rows of it, without a value
+	CodeUnreadable = "RESULTS_UNREADABLE"  // a results file that cannot be parsed, or a part of it
+)
+
 // Problem is a reason why something that looked like a reading is none. Code is
 // one of the reason codes of the verdict (METRIC_NOT_A_NUMBER, RESULTS_…).
 type Problem struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	Name    string `json:"name,omitempty"`   // the metric it is about, when that is known
+	Model   string `json:"model,omitempty"`  // the row's model, for a results CSV
+	Source  Source `json:"source,omitempty"` // where it would have been read from
 }
 
 // Measurement is what a job as a whole measured: one value a metric name and

@@ -1,0 +1,170 @@
+package metric
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Limits that keep a hostile or broken log from filling memory.
+const (
+	maxNames    = 10_000 // different metrics one rank may report
+	maxProblems = 20     // problems kept where they have no metric name
+	maxLine     = 8 << 10
+)
+
+// Collector picks readings out of the lines of a log while they pass. It keeps
+// the last reading of each source and name. A value that is no number stands
+// like any other: it takes the place of an earlier reading of the same name. It
+// is safe for concurrent use.
+type Collector struct {
+	declared map[string]struct{}
+
+	mu      sync.Mutex
+	index   map[slot]int
+	entries []entry
+	loose   []Problem // problems that belong to no name
+	dropped int       // loose problems beyond maxProblems
+	ignored int       // readings beyond maxNames
+
+	changed atomic.Int64
+}
+
+type slot struct {
+	source Source
+	name   string
+}
+
+type entry struct {
+	reading Reading
+	problem Problem // set when Code is not empty; then reading does not count
+}
+
+// NewCollector returns a Collector that reads `performance:` lines, and
+// `key=value` lines whose key is one of the declared names.
+func NewCollector(declared []string) *Collector {
+	return &Collector{declared: nameSet(declared), index: map[slot]int{}}
+}
+
+func nameSet(names []string) map[string]struct{} {
+	set := make(map[string]struct{}, len(names))
+	for _, n := range names {
+		if n != "" {
+			set[n] = struct{}{}
+		}
+	}
+	return set
+}
+
+// Line looks at one line of output, with or without its line end. Place says
+// where it is from, for example "stdout". The line is not kept.
+func (c *Collector) Line(line []byte, place string) {
+	perf := bytes.Contains(line, []byte(performanceTag))
+	equals := -1
+	if len(c.declared) > 0 {
+		equals = bytes.IndexByte(line, '=')
+	}
+	if !perf && equals < 0 {
+		return
+	}
+	line = bytes.TrimRight(line, "\r\n")
+	if bytes.IndexByte(line, '\r') >= 0 { // a progress bar that was drawn over
+		for part := range bytes.SplitSeq(line, []byte("\r")) {
+			c.Line(part, place)
+		}
+		return
+	}
+	if len(line) > maxLine {
+		line = line[:maxLine] // a reading is short; the rest is no part of one
+	}
+	if !perf && equals < len(line) && bytes.IndexByte(line, 0x1b) < 0 && !c.declaresKeyAt(line, equals) {
+		return
+	}
+	c.text(strings.Trim(stripEscapes(string(line)), " \t"), place)
+}
+
+// declaresKeyAt is the cheap refusal of the many lines that hold an equals sign
+// and are no readings.
+func (c *Collector) declaresKeyAt(line []byte, equals int) bool {
+	left := bytes.TrimRight(line[:equals], " \t")
+	key := left[keyStart(left):]
+	_, ok := c.declared[string(key)]
+	return ok
+}
+
+// text looks at one line without its line end and escape codes.
+func (c *Collector) text(line, place string) {
+	if line == "" {
+		return
+	}
+	if r, p, found := parsePerformance(line); found {
+		c.record(SourcePerformance, r, p, place)
+		return
+	}
+	if r, p, found := parseKeyValue(line, c.declared); found {
+		c.record(SourceKeyValue, r, p, place)
+	}
+}
+
+func (c *Collector) record(source Source, r Reading, p Problem, place string) {
+	r.Source, p.Source, r.Place = source, source, place
+	if p.Code != "" && place != "" {
+		p.Message = place + ": " + p.Message
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changed.Add(1)
+	name := r.Name
+	if p.Code != "" {
+		name = p.Name
+	}
+	if name == "" {
+		if len(c.loose) < maxProblems {
+			c.loose = append(c.loose, p)
+		} else {
+			c.dropped++
+		}
+		return
+	}
+	key := slot{source, name}
+	if i, ok := c.index[key]; ok {
+		c.entries[i] = entry{r, p}
+		return
+	}
+	if len(c.entries) >= maxNames {
+		c.ignored++
+		return
+	}
+	c.index[key] = len(c.entries)
+	c.entries = append(c.entries, entry{r, p})
+}
+
+// Changed counts the readings and problems seen so far. It grows whenever Result
+// may have changed.
+func (c *Collector) Changed() int { return int(c.changed.Load()) }
+
+// Result returns what stands now: readings in the order in which their names
+// first appeared, and why other lines are none.
+func (c *Collector) Result() ([]Reading, []Problem) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var readings []Reading
+	var problems []Problem
+	for _, e := range c.entries {
+		if e.problem.Code != "" {
+			problems = append(problems, e.problem)
+		} else {
+			readings = append(readings, e.reading)
+		}
+	}
+	problems = append(problems, c.loose...)
+	if c.dropped > 0 {
+		problems = append(problems, Problem{Code: CodeNotANumber, Message: fmt.Sprintf("%d more lines look like readings and are none", c.dropped)})
+	}
+	if c.ignored > 0 {
+		problems = append(problems, Problem{Code: CodeNotANumber, Message: fmt.Sprintf("%d readings were ignored: more than %d different metric names were reported", c.ignored, maxNames)})
+	}
+	return readings, problems
+}

@@ -1,0 +1,182 @@
+package metric
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// performanceTag starts a reading. It is lower case: programs print
+// "Performance:" for much that is no result.
+const performanceTag = "performance:"
+
+// maxName is the longest metric name, in bytes.
+const maxName = 256
+
+// parsePerformance reads `performance: <number>[unit][,] <metric>`. What follows
+// the metric is ignored. Found is false when the line is no such line; else p
+// has a code when the line is one and gives no reading.
+func parsePerformance(line string) (r Reading, p Problem, found bool) {
+	rest, ok := afterTag(line)
+	if !ok {
+		return r, p, false
+	}
+	words := performanceWords(rest)
+	if len(words) == 0 {
+		return r, notANumber("", "%q gives no value", clip(line)), true
+	}
+	name := performanceName(words[1:])
+	q, err := parseValue(words[0])
+	switch {
+	case err != nil && !startsNumber(words[0]):
+		if len(words) > 2 {
+			return r, p, false // a sentence
+		}
+		return r, notANumber("", "%q gives no number after performance: (was a variable empty?)", clip(line)), true
+	case err != nil:
+		return r, notANumber(name, "%q is no reading: %v", clip(line), err), true
+	case name == "":
+		return r, notANumber("", "%q names no metric; print performance: <number> <metric>", clip(line)), true
+	case numberLen(name) == len(name):
+		return r, notANumber("", "%q has a number where the metric belongs; print performance: <number> <metric>, the number without separators", clip(line)), true
+	}
+	unit := q.unit
+	if unit == "" && len(words) > 2 && words[1] != name {
+		unit = words[1]
+	}
+	return Reading{Name: name, Value: q.value, Text: q.text, Unit: unit, NotApplicable: q.notApplicable}, p, true
+}
+
+// afterTag returns what follows the tag, when the line begins with it or has
+// only a log prefix before it.
+func afterTag(line string) (string, bool) {
+	for from := 0; ; {
+		i := strings.Index(line[from:], performanceTag)
+		if i < 0 {
+			return "", false
+		}
+		at := from + i
+		from = at + len(performanceTag)
+		if isLogPrefix(line[:at]) {
+			return line[from:], true
+		}
+	}
+}
+
+// performanceWords splits at white space, and at commas that are no part of a
+// number.
+func performanceWords(s string) []string {
+	var words []string
+	for _, f := range strings.Fields(s) {
+		for f != "" {
+			i := strings.IndexByte(f, ',')
+			if i < 0 || i+1 < len(f) && isDigit(f[i+1]) && len(words) == 0 {
+				words = append(words, f)
+				break
+			}
+			if i > 0 {
+				words = append(words, f[:i])
+			}
+			f = f[i+1:]
+		}
+	}
+	return words
+}
+
+// performanceName picks the metric: the first word, unless that is a unit of the
+// form "/s" and another word follows.
+func performanceName(words []string) string {
+	if len(words) > 1 && strings.HasPrefix(words[0], "/") {
+		words = words[1:]
+	}
+	if len(words) == 0 || len(words[0]) > maxName || !utf8.ValidString(words[0]) {
+		return ""
+	}
+	return words[0]
+}
+
+// startsNumber reports whether a word was meant as a number.
+func startsNumber(s string) bool {
+	t := strings.TrimLeft(s, "+-")
+	return notFinite(s) || t != "" && (isDigit(t[0]) || t[0] == '.' && len(t) > 1 && isDigit(t[1]))
+}
+
+// parseKeyValue reads `name=value` for a declared name. The first equals sign
+// splits the line.
+func parseKeyValue(line string, declared map[string]struct{}) (r Reading, p Problem, found bool) {
+	left, value, ok := strings.Cut(line, "=")
+	if !ok || strings.HasPrefix(value, "=") {
+		return r, p, false
+	}
+	left = strings.TrimRight(left, " \t")
+	start := keyStart([]byte(left))
+	name := left[start:]
+	if _, ok := declared[name]; !ok || !isLogPrefix(left[:start]) {
+		return r, p, false
+	}
+	q, err := parseQuantity(value)
+	if err != nil {
+		return r, notANumber(name, "%q is no reading: %v", clip(line), err), true
+	}
+	return Reading{Name: name, Value: q.value, Text: q.text, Unit: q.unit, NotApplicable: q.notApplicable}, p, true
+}
+
+// keyStart returns where the name that ends left begins.
+func keyStart(left []byte) int {
+	i := len(left)
+	for i > 0 && isNameByte(left[i-1]) {
+		i--
+	}
+	return i
+}
+
+func isNameByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || isDigit(c) || c == '_' || c == '.' || c == '-' || c == '/' || c >= utf8.RuneSelf
+}
+
+func notANumber(name, format string, args ...any) Problem {
+	return Problem{Code: CodeNotANumber, Name: name, Message: fmt.Sprintf(format, args...)}
+}
+
+// stripEscapes removes terminal escape codes: colours, and titles set by OSC.
+func stripEscapes(s string) string {
+	if strings.IndexByte(s, 0x1b) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(s, 0x1b)
+		if i < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(s[:i])
+		s = s[i+1:]
+		s = s[escapeLen(s):]
+	}
+}
+
+// escapeLen returns the length of the escape code that follows ESC in s.
+func escapeLen(s string) int {
+	if s == "" {
+		return 0
+	}
+	switch s[0] {
+	case '[': // CSI: parameters, then one final byte
+		for i := 1; i < len(s); i++ {
+			if s[i] >= 0x40 && s[i] <= 0x7e {
+				return i + 1
+			}
+		}
+		return len(s)
+	case ']': // OSC: up to BEL or ESC \
+		if i := strings.IndexAny(s, "\a\x1b"); i >= 0 {
+			if s[i] == '\a' {
+				return i + 1
+			}
+			return i
+		}
+		return len(s)
+	}
+	return 1
+}
