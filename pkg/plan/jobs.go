@@ -1,0 +1,254 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"assay/pkg/exitcode"
+	"assay/pkg/manifest"
+	"assay/pkg/verdict"
+)
+
+// Options are what the command line adds to a manifest.
+type Options struct {
+	ManifestDir           string // absolute; scripts and the env_file are relative to it
+	Target                string // wins over the target of the manifest when set
+	Bare                  bool   // run directly on the host, whatever image an entry has
+	Strict                bool   // warnings of a verdict fail it
+	TimeoutSeconds        *int   // wins over every card's timeout; 0: none, -1: the default
+	EnvFileTimeoutSeconds int    // for sourcing the env_file; 0: the default of 30
+}
+
+// Jobs returns one job for each entry of the manifest, in the order of the
+// document, and one sentence for each thing in it that will not be honoured. An
+// error carries exitcode.Invalid and has one line for each thing that is wrong,
+// with its JSON pointer.
+func Jobs(m *manifest.Manifest, opt Options) ([]Job, []string, error) {
+	p := &planner{m: m, opt: opt}
+	p.prepare()
+	ids := jobIDs(m.Models)
+	jobs := make([]Job, 0, len(m.Models))
+	for i, e := range m.Models {
+		job := p.job(e)
+		job.ID = ids[i]
+		jobs = append(jobs, job)
+	}
+	p.checkImages(jobs)
+	if len(p.problems) > 0 {
+		return nil, nil, exitcode.With(exitcode.Invalid, errors.Join(p.problems...))
+	}
+	p.warnAboutContext(jobs)
+	return jobs, p.warnings, nil
+}
+
+// planner gathers what is wrong with a manifest while it makes jobs of it, so
+// that all of it can be told at once.
+type planner struct {
+	m        *manifest.Manifest
+	opt      Options
+	warnings []string
+	problems []error
+
+	// What all entries share.
+	target      string
+	env         map[string]string
+	envFile     *EnvFile
+	pre, post   []Script
+	encapsulate []string
+}
+
+// refuse notes that the value at a JSON pointer cannot be planned.
+func (p *planner) refuse(at, format string, args ...any) {
+	p.problems = append(p.problems, fmt.Errorf("manifest: %s: %w", at, fmt.Errorf(format, args...)))
+}
+
+// warn notes that the value at a JSON pointer will not be honoured.
+func (p *planner) warn(at, format string, args ...any) {
+	p.warnings = append(p.warnings, "manifest: "+at+": "+fmt.Sprintf(format, args...))
+}
+
+// prepare works out what all entries share.
+func (p *planner) prepare() {
+	dep, ctx := p.m.Deployment, p.m.Context
+	p.target = dep.TargetName()
+	if p.opt.Target != "" {
+		p.target = manifest.TargetName(p.opt.Target)
+	}
+	if !known(p.target, manifest.Targets()) {
+		p.refuse(dep.Pointer("target"), "unknown target %q (known: %s)", p.target, strings.Join(manifest.Targets(), ", "))
+	}
+	if len(p.m.Models) == 0 {
+		p.refuse("/built_models", "there is no model, so nothing would run")
+	}
+	p.env = map[string]string{}
+	p.addEnv(p.env, ctx.DockerEnvVars, "/context/docker_env_vars")
+	p.addEnv(p.env, dep.EnvVars, dep.Pointer("env_vars"))
+	p.envFile = p.readEnvFile()
+	p.pre = p.scripts(ctx.PreScripts, "/context/pre_scripts")
+	p.post = p.scripts(ctx.PostScripts, "/context/post_scripts")
+	p.encapsulate = p.split(ctx.EncapsulateScript, "/context/encapsulate_script")
+}
+
+// job plans one entry.
+func (p *planner) job(e manifest.Entry) Job {
+	size := p.size(e)
+	job := Job{
+		Key:   e.Key,
+		Model: e.Card.Name,
+		Scope: p.scope(e, size.nnodes),
+
+		NNodes:       size.nnodes,
+		NProcPerNode: size.nproc,
+		RanksPerNode: size.ranksPerNode,
+		WorldSize:    size.nnodes * size.ranksPerNode,
+		Launcher:     size.launcher.Name,
+		Runner:       size.launcher.Runner(size.nnodes, size.nproc),
+		Backend:      p.backend(e),
+		MasterPort:   p.port(e),
+
+		Program:        p.program(e),
+		ModelDir:       p.opt.ManifestDir,
+		TimeoutSeconds: p.timeout(e),
+		Env:            p.jobEnv(e),
+		EnvFile:        p.envFile,
+		PreScripts:     p.pre,
+		PostScripts:    p.post,
+
+		GPUsPerNode: size.gpus,
+		GPUVendor:   p.vendor(e),
+		Deployment:  p.target,
+		SkipMetrics: p.m.Context.SkipPerfCollection.Value,
+	}
+	if !p.opt.Bare {
+		job.Image = p.m.Images[e.Key].DockerImage
+	}
+	job.Expect = p.expect(e, job.WorldSize)
+	p.checkEntry(e, job)
+	return job
+}
+
+// checkEntry refuses an entry that is incomplete, and names what a run directly
+// on the host leaves out.
+func (p *planner) checkEntry(e manifest.Entry, job Job) {
+	if e.Card.Name == "" {
+		p.refuse(e.Pointer("name"), "a model needs a name")
+	}
+	if _, ok := p.m.Images[e.Key]; !ok {
+		p.refuse(e.Pointer(), "built_images has no entry of the same key")
+	}
+	if e.Card.Repeats > 1 {
+		p.warn(e.Pointer("repeats"), "repeats is not honoured yet: the model runs once")
+	}
+	if e.Card.SkipGPUArch != "" {
+		p.warn(e.Pointer("skip_gpu_arch"), "the GPU architecture is not looked at: the model runs on any")
+	}
+	if e.Card.Data != "" {
+		p.warn(e.Pointer("data"), "data %q is not fetched: the script must find it by itself", e.Card.Data)
+	}
+	if job.Image != "" {
+		return
+	}
+	if e.Card.AdditionalDockerRunOptions != "" {
+		p.warn(e.Pointer("additional_docker_run_options"), "ignored: the model runs directly on the host")
+	}
+	if e.Card.URL != "" {
+		p.warn(e.Pointer("url"), "%s is not cloned: the model runs directly on the host", e.Card.URL)
+	}
+}
+
+// checkImages refuses a run on this machine that would need a container. One
+// sentence is enough, however many entries have an image.
+func (p *planner) checkImages(jobs []Job) {
+	if p.target != "local" {
+		return
+	}
+	first, count := Job{}, 0
+	for _, j := range jobs {
+		if j.Image == "" {
+			continue
+		}
+		if count++; count == 1 {
+			first = j
+		}
+	}
+	if count == 0 {
+		return
+	}
+	more := ""
+	if count > 1 {
+		more = fmt.Sprintf(", as %d more do", count-1)
+	}
+	p.refuse("/built_images", "%q runs in the container image %s%s, and the local target has no container runtime yet; "+
+		"use --bare to run the script directly on this host", first.Key, first.Image, more)
+}
+
+// warnAboutContext names what the context asks for and a host cannot give.
+func (p *planner) warnAboutContext(jobs []Job) {
+	onHost := false
+	for _, j := range jobs {
+		onHost = onHost || j.Image == ""
+	}
+	if !onHost {
+		return
+	}
+	ctx, dep := p.m.Context, p.m.Deployment
+	if len(ctx.Tools) > 0 {
+		names := make([]string, len(ctx.Tools))
+		for i, t := range ctx.Tools {
+			names[i] = t.Name
+		}
+		p.warn("/context/tools", "tools are not applied to a model that runs directly on the host: %s", strings.Join(names, ", "))
+	}
+	if len(ctx.DockerMounts) > 0 {
+		p.warn("/context/docker_mounts", "nothing is mounted for a model that runs directly on the host")
+	}
+	if restricts(ctx.DockerGPUs) {
+		p.warn("/context/docker_gpus", "GPUs %s are not singled out for a model that runs directly on the host", strings.Join(ctx.DockerGPUs, ","))
+	}
+	if restricts(dep.DockerGPUs) {
+		p.warn(dep.Pointer("docker_gpus"), "GPUs %s are not singled out for a model that runs directly on the host", strings.Join(dep.DockerGPUs, ","))
+	}
+}
+
+// restricts says whether docker_gpus asks for less than all GPUs.
+func restricts(gpus manifest.Words) bool {
+	return len(gpus) > 0 && (len(gpus) > 1 || !known(gpus[0], []string{"", "all", "-1"}))
+}
+
+// expect fills what the job will be judged by.
+func (p *planner) expect(e manifest.Entry, worldSize int) verdict.Expectation {
+	c := e.Card
+	contract := c.Contract
+	if contract == "" {
+		contract = "benchmark"
+	}
+	if !known(contract, []string{"benchmark", "acceptance"}) {
+		p.refuse(e.Pointer("contract"), "unknown contract %q (known: benchmark, acceptance)", contract)
+	}
+	policy := c.RanksPolicy
+	if policy == "any" {
+		policy = ""
+	}
+	if !known(policy, []string{"", "all"}) {
+		p.refuse(e.Pointer("ranks_policy"), "unknown ranks_policy %q (known: any, all)", policy)
+	}
+	return verdict.Expectation{
+		Contract:        contract,
+		RanksPolicy:     policy,
+		WorldSize:       worldSize,
+		Metrics:         c.Metrics,
+		Thresholds:      c.Thresholds,
+		MultipleResults: c.MultipleResults,
+		Strict:          p.opt.Strict,
+	}
+}
+
+func known(word string, words []string) bool {
+	for _, w := range words {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
