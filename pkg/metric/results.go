@@ -1,0 +1,262 @@
+package metric
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The columns of a results CSV that are read.
+const (
+	columnModel       = "model"
+	columnPerformance = "performance"
+	columnMetric      = "metric"
+	columnUnit        = "unit"
+)
+
+// Performance is the name under which values of `performance:` lines and results
+// CSVs are gated, and the name of a value whose row names no metric.
+const Performance = "performance"
+
+// ParseResults reads a results CSV as a stream. Its header needs a performance
+// column; model, metric and unit are read when present and every other column is
+// left alone. Case, spacing, quoting and order of the columns do not matter.
+//
+// Rows come in file order, duplicates included: rows that share model and metric
+// often differ in another column. A row without a performance is skipped. A row
+// that is not as wide as the header, or was cut off, is a problem and no
+// reading. Name stands for the file in places and problems. Columns are the
+// columns as the header spells them.
+func ParseResults(r io.Reader, name string) (rows []Reading, columns []string, problems []Problem) {
+	p := resultsParser{name: name, in: newRecords(r)}
+	header, err := p.in.next()
+	if err != nil {
+		return nil, nil, []Problem{p.headerProblem(err)}
+	}
+	p.columns = slices.Clone(header)
+	if !p.findColumns() {
+		return nil, p.columns, p.problems
+	}
+	for p.row() {
+	}
+	p.finish()
+	return p.rows, p.columns, p.problems
+}
+
+type resultsParser struct {
+	name     string
+	in       *records
+	columns  []string
+	model    int // indexes of columns; -1: there is none
+	perf     int
+	metric   int
+	unit     int
+	rows     []Reading
+	seen     int // whole rows
+	empty    int // rows without a performance
+	problems []Problem
+	more     int // problems beyond maxProblems
+}
+
+func (p *resultsParser) headerProblem(err error) Problem {
+	if errors.Is(err, io.EOF) {
+		return p.problem(CodeEmpty, "%s is empty", p.name)
+	}
+	return p.problem(CodeUnreadable, "%s cannot be read: %v", p.name, err)
+}
+
+func (p *resultsParser) problem(code, format string, args ...any) Problem {
+	return Problem{Code: code, Source: SourceResults, Message: fmt.Sprintf(format, args...)}
+}
+
+func (p *resultsParser) add(problem Problem) {
+	if len(p.problems) >= maxProblems {
+		p.more++
+		return
+	}
+	p.problems = append(p.problems, problem)
+}
+
+// findColumns looks the columns up and says what is wrong with the header when
+// that makes the file useless.
+func (p *resultsParser) findColumns() bool {
+	find := func(want string) int {
+		return slices.IndexFunc(p.columns, func(c string) bool { return normalColumn(c) == want })
+	}
+	p.model, p.perf, p.metric, p.unit = find(columnModel), find(columnPerformance), find(columnMetric), find(columnUnit)
+	if p.perf < 0 {
+		p.add(p.problem(CodeNoColumn, "%s has no performance column; its columns are %s%s", p.name, listColumns(p.columns), columnHint(p.columns)))
+		return false
+	}
+	for i, c := range p.columns {
+		if i != p.perf && normalColumn(c) == columnPerformance {
+			p.add(p.problem(CodeUnreadable, "%s has two performance columns (%d and %d); keep one", p.name, p.perf+1, i+1))
+			return false
+		}
+	}
+	if p.metric < 0 {
+		p.add(p.problem(CodeNoColumn, "%s has no metric column, so its values are called %s; its columns are %s", p.name, Performance, listColumns(p.columns)))
+	}
+	return true
+}
+
+// row reads one row and reports whether to go on.
+func (p *resultsParser) row() bool {
+	fields, err := p.in.next()
+	var broken *recordError
+	switch {
+	case errors.Is(err, io.EOF):
+		return false
+	case errors.As(err, &broken):
+		p.add(p.problem(CodeUnreadable, "%s: %v", p.name, err))
+		return true
+	case err != nil:
+		p.add(p.problem(CodeUnreadable, "%s cannot be read any further: %v", p.name, err))
+		return false
+	}
+	if len(fields) != len(p.columns) {
+		why := "the row is no reading"
+		if p.in.torn && len(fields) < len(p.columns) {
+			why = "the last line was cut off and is no reading"
+		}
+		p.add(p.problem(CodeUnreadable, "%s:%d has %s where the header has %d; %s", p.name, p.in.start, count(len(fields), "field"), len(p.columns), why))
+		return true
+	}
+	p.seen++
+	p.reading(fields)
+	return true
+}
+
+func (p *resultsParser) reading(fields []string) {
+	text := fields[p.perf]
+	if text == "" {
+		p.empty++
+		return
+	}
+	r := Reading{
+		Name: Performance, Source: SourceResults,
+		Place: p.name + ":" + strconv.Itoa(p.in.start),
+		Model: pick(fields, p.model), Unit: pick(fields, p.unit),
+	}
+	if name := pick(fields, p.metric); name != "" {
+		r.Name = name
+	}
+	q, err := parseQuantity(text)
+	if err != nil {
+		bad := p.problem(CodeNotANumber, "%s: %v", r.Place, err)
+		bad.Name, bad.Model = r.Name, r.Model
+		p.add(bad)
+		return
+	}
+	r.Value, r.Text, r.NotApplicable = q.value, q.text, q.notApplicable
+	if q.unit != "" {
+		r.Unit = q.unit
+	}
+	if n := len(p.rows); n > 0 { // rows repeat themselves: share their text
+		r.Name, r.Model, r.Unit = share(r.Name, p.rows[n-1].Name), share(r.Model, p.rows[n-1].Model), share(r.Unit, p.rows[n-1].Unit)
+	}
+	p.rows = append(p.rows, r)
+}
+
+// finish says what holds for the file as a whole.
+func (p *resultsParser) finish() {
+	switch {
+	case p.empty > 0 && p.empty == p.seen:
+		p.problems = append(p.problems, p.problem(CodeEmpty, "%s has %s and every performance is empty", p.name, count(p.seen, "row")))
+	case p.empty > 0:
+		p.problems = append(p.problems, p.problem(CodeEmpty, "%s: %d of %s have an empty performance and were skipped", p.name, p.empty, count(p.seen, "row")))
+	case p.seen == 0 && len(p.problems) == 0 || p.seen == 0 && p.metric < 0 && len(p.problems) == 1:
+		p.problems = append(p.problems, p.problem(CodeEmpty, "%s has a header and no rows", p.name))
+	}
+	if p.more > 0 {
+		p.problems = append(p.problems, p.problem(CodeUnreadable, "%s has %d more rows that are no readings", p.name, p.more))
+	}
+}
+
+func pick(fields []string, i int) string {
+	if i < 0 {
+		return ""
+	}
+	return fields[i]
+}
+
+func share(s, known string) string {
+	if s == known {
+		return known
+	}
+	return s
+}
+
+func normalColumn(c string) string {
+	return strings.ToLower(strings.Trim(strings.TrimSpace(c), `"' `))
+}
+
+func listColumns(columns []string) string {
+	const limit = 20
+	shown := columns[:min(len(columns), limit)]
+	quoted := make([]string, len(shown))
+	for i, c := range shown {
+		quoted[i] = strconv.Quote(clip(c))
+	}
+	list := strings.Join(quoted, ", ")
+	if more := len(columns) - len(shown); more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return list
+}
+
+// columnHint says what is probably meant when there is no performance column.
+func columnHint(columns []string) string {
+	if len(columns) == 1 && strings.ContainsAny(columns[0], ";\t|") {
+		return "; separate columns with commas"
+	}
+	best, bestDistance := "", 4
+	for _, c := range columns {
+		n := normalColumn(c)
+		d := distance(n, columnPerformance)
+		if strings.Contains(n, "perf") {
+			d = min(d, 2)
+		}
+		if d < bestDistance {
+			best, bestDistance = c, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q to be performance?", clip(best))
+}
+
+// distance counts the edits between two short words.
+func distance(a, b string) int {
+	if len(a) > 64 {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
