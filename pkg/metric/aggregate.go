@@ -1,0 +1,191 @@
+package metric
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// RankReadings are the readings of one rank. A rank that reported nothing has an
+// entry too, so that its silence can be told.
+type RankReadings struct {
+	Rank     int
+	Readings []Reading
+}
+
+// Aggregate puts the readings of the ranks together: one measurement for each
+// metric name and row model, and for each row when a results CSV repeats them,
+// in the order in which the lowest rank reported them.
+//
+// A metric is put together as its spec declares. Without a declaration it is
+// what rank 0 reported, or else the lowest rank that did. The problems say where
+// ranks disagree or are silent; they change nothing in the measurements, but
+// that one which cannot be a finite number is left out. Within a rank, a results
+// CSV counts before a `performance:` line, that before metrics.json, and that
+// before a `key=value` line.
+func Aggregate(specs []Spec, ranks []RankReadings) ([]Measurement, []Problem) {
+	ranks = slices.Clone(ranks)
+	slices.SortStableFunc(ranks, func(a, b RankReadings) int { return cmp.Compare(a.Rank, b.Rank) })
+	var problems []Problem
+	var groups []*group
+	index := map[groupKey]*group{}
+	for _, r := range ranks {
+		chosen, conflicts := oneRank(r)
+		problems = append(problems, conflicts...)
+		for _, k := range chosen {
+			g := index[k.key]
+			if g == nil {
+				g = &group{key: k.key}
+				index[k.key] = g
+				groups = append(groups, g)
+			}
+			g.values = append(g.values, ranked{r.Rank, k.reading})
+		}
+	}
+	byName := map[string]Spec{}
+	for _, s := range specs {
+		byName[s.Name] = s
+	}
+	var out []Measurement
+	for _, g := range groups {
+		m, found := g.measure(specFor(byName, g), ranks)
+		problems = append(problems, found...)
+		if m != nil {
+			out = append(out, *m)
+		}
+	}
+	return out, problems
+}
+
+// specFor finds the declaration of a metric. One for "performance" stands for
+// every value of a `performance:` line or results CSV that has none of its own.
+func specFor(byName map[string]Spec, g *group) Spec {
+	spec, ok := byName[g.key.name]
+	if !ok && IsPerformance(g.values[0].reading.Source) {
+		spec = byName[Performance]
+	}
+	spec.Name = g.key.name
+	return spec
+}
+
+// IsPerformance reports whether values of a source are gated by the name
+// "performance".
+func IsPerformance(s Source) bool { return s == SourcePerformance || s == SourceResults }
+
+type groupKey struct {
+	name, model string
+	row         int // counts rows of a results CSV that share name and model
+}
+
+type ranked struct {
+	rank    int
+	reading Reading
+}
+
+type group struct {
+	key    groupKey
+	values []ranked // by rank
+}
+
+type keyed struct {
+	key     groupKey
+	reading Reading
+}
+
+// oneRank chooses among the sources of one rank.
+func oneRank(r RankReadings) (chosen []keyed, problems []Problem) {
+	at := map[groupKey]int{}
+	rows := map[groupKey]int{}
+	for _, reading := range r.Readings {
+		if !reading.NotApplicable && !finite(reading.Value) {
+			problems = append(problems, Problem{
+				Code: CodeNotANumber, Name: reading.Name, Model: reading.Model, Source: reading.Source,
+				Message: fmt.Sprintf("rank %d reported %s as %v, which is not a finite number", r.Rank, title(reading.Name, reading.Model), reading.Value),
+			})
+			continue
+		}
+		key := groupKey{name: reading.Name, model: reading.Model}
+		if reading.Source == SourceResults {
+			plain := key
+			key.row = rows[plain]
+			rows[plain]++
+		}
+		i, ok := at[key]
+		if !ok {
+			at[key] = len(chosen)
+			chosen = append(chosen, keyed{key, reading})
+			continue
+		}
+		old := chosen[i].reading
+		if !same(old, reading) && old.Source != reading.Source {
+			problems = append(problems, disagreement(reading, "rank %d reported %s as %s (%s) and as %s (%s); the first of them counts",
+				r.Rank, title(reading.Name, reading.Model), show(better(old, reading)), better(old, reading).Source, show(worse(old, reading)), worse(old, reading).Source))
+		}
+		chosen[i].reading = better(old, reading)
+	}
+	return chosen, problems
+}
+
+// precedence orders the sources: what is more deliberate comes first.
+func precedence(s Source) int {
+	return slices.Index([]Source{SourceResults, SourcePerformance, SourceMetricsJSON, SourceKeyValue}, s)
+}
+
+// better is the reading of the stronger source, or the later one of the same.
+func better(old, next Reading) Reading {
+	if precedence(next.Source) <= precedence(old.Source) {
+		return next
+	}
+	return old
+}
+
+func worse(old, next Reading) Reading {
+	if precedence(next.Source) <= precedence(old.Source) {
+		return old
+	}
+	return next
+}
+
+func same(a, b Reading) bool {
+	return a.NotApplicable == b.NotApplicable && (a.NotApplicable || a.Value == b.Value)
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+func show(r Reading) string {
+	if r.NotApplicable {
+		return "n/a"
+	}
+	return formatNumber(r.Value)
+}
+
+// title is how a measurement is called: "llama/tokens" or "tokens".
+func title(name, model string) string {
+	if model == "" {
+		return name
+	}
+	return model + "/" + name
+}
+
+func disagreement(r Reading, format string, args ...any) Problem {
+	return Problem{Code: CodeDisagrees, Name: r.Name, Model: r.Model, Source: r.Source, Message: fmt.Sprintf(format, args...)}
+}
+
+// listValues spells "rank 0: 12, rank 1: 13", at most eight of them.
+func listValues(values []ranked) string {
+	const limit = 8
+	var b strings.Builder
+	for i, v := range values {
+		if i == limit {
+			fmt.Fprintf(&b, " and %d more", len(values)-limit)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "rank %d: %s", v.rank, show(v.reading))
+	}
+	return b.String()
+}

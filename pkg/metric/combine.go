@@ -1,0 +1,149 @@
+package metric
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// The ways in which a metric of several ranks becomes one value.
+const (
+	AggregateRoot  = "root"  // what rank 0 reported
+	AggregateMin   = "min"   // the smallest
+	AggregateMax   = "max"   // the largest
+	AggregateSum   = "sum"   // all added up
+	AggregateMean  = "mean"  // the arithmetic mean
+	AggregateAgree = "agree" // the one value that every rank reported
+)
+
+// Aggregates lists the words that a spec may use.
+func Aggregates() []string {
+	return []string{AggregateRoot, AggregateMin, AggregateMax, AggregateSum, AggregateMean, AggregateAgree}
+}
+
+// measure makes one measurement of the values of a group, or none.
+func (g *group) measure(spec Spec, ranks []RankReadings) (*Measurement, []Problem) {
+	switch spec.Aggregate {
+	case "":
+		return g.one(spec, g.values[0]), g.undeclared()
+	case AggregateRoot:
+		if g.values[0].rank != 0 {
+			return nil, []Problem{g.absent("%s is what rank 0 reports, and rank 0 reported none (%s)", listValues(g.values))}
+		}
+		return g.one(spec, g.values[0]), nil
+	case AggregateAgree:
+		problems := g.silent(spec, ranks)
+		if !g.agree() {
+			p := disagreement(g.values[0].reading, "%s must be the same on every rank, and is not (%s)", title(g.key.name, g.key.model), listValues(g.values))
+			problems = append(problems, p)
+		}
+		return g.one(spec, g.values[0]), problems
+	}
+	numbers := g.numbers()
+	if len(numbers) == 0 {
+		return g.one(spec, g.values[0]), g.silent(spec, ranks)
+	}
+	v, ok := combine(spec.Aggregate, numbers)
+	if !ok {
+		return g.one(spec, g.values[0]), []Problem{disagreement(g.values[0].reading, "%s is declared with the unknown aggregate %q; what rank %d reported counts", title(g.key.name, g.key.model), spec.Aggregate, g.values[0].rank)}
+	}
+	if !finite(v) {
+		return nil, []Problem{{Code: CodeNotANumber, Name: g.key.name, Model: g.key.model, Source: g.values[0].reading.Source,
+			Message: fmt.Sprintf("the %s of %s over %s is not a finite number", spec.Aggregate, title(g.key.name, g.key.model), count(len(numbers), "rank"))}}
+	}
+	m := g.one(spec, g.values[0])
+	m.Value, m.Text, m.NotApplicable = v, formatNumber(v), false
+	return m, g.silent(spec, ranks)
+}
+
+func combine(how string, numbers []float64) (float64, bool) {
+	switch how {
+	case AggregateMin:
+		return slices.Min(numbers), true
+	case AggregateMax:
+		return slices.Max(numbers), true
+	case AggregateSum, AggregateMean:
+		sum := 0.0
+		for _, v := range numbers {
+			sum += v
+		}
+		if how == AggregateMean {
+			sum /= float64(len(numbers))
+		}
+		return sum, true
+	}
+	return math.NaN(), false
+}
+
+// one is the measurement that a single reading gives.
+func (g *group) one(spec Spec, v ranked) *Measurement {
+	r := v.reading
+	unit := spec.Unit
+	if unit == "" {
+		unit = r.Unit
+	}
+	if unit == "" {
+		unit, _ = UnitOf(g.key.name)
+	}
+	return &Measurement{Name: r.Name, Value: r.Value, Text: r.Text, Unit: unit, Model: r.Model, Source: r.Source, NotApplicable: r.NotApplicable}
+}
+
+func (g *group) numbers() []float64 {
+	var out []float64
+	for _, v := range g.values {
+		if !v.reading.NotApplicable {
+			out = append(out, v.reading.Value)
+		}
+	}
+	return out
+}
+
+func (g *group) agree() bool {
+	for _, v := range g.values[1:] {
+		if !same(g.values[0].reading, v.reading) {
+			return false
+		}
+	}
+	return true
+}
+
+// undeclared warns when ranks differ and nobody said what that means.
+func (g *group) undeclared() []Problem {
+	if g.agree() {
+		return nil
+	}
+	r := g.values[0].reading
+	return []Problem{disagreement(r, "%s differs between ranks (%s) and no aggregate is declared; what rank %d reported counts", title(g.key.name, g.key.model), listValues(g.values), g.values[0].rank)}
+}
+
+// silent warns when an aggregate over all ranks lacks some.
+func (g *group) silent(spec Spec, ranks []RankReadings) []Problem {
+	reported := make(map[int]bool, len(g.values))
+	for _, v := range g.values {
+		reported[v.rank] = !v.reading.NotApplicable || spec.Aggregate == AggregateAgree
+	}
+	const limit = 8
+	var missing []string
+	n := 0
+	for _, r := range ranks {
+		if !reported[r.Rank] {
+			if n++; n <= limit {
+				missing = append(missing, fmt.Sprint(r.Rank))
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	list := strings.Join(missing, ", ")
+	if n > limit {
+		list += fmt.Sprintf(" and %d more", n-limit)
+	}
+	return []Problem{g.absent("%s is the %s over %d of %s; none came from rank %s", spec.Aggregate, len(ranks)-n, count(len(ranks), "rank"), list)}
+}
+
+func (g *group) absent(format string, args ...any) Problem {
+	args = append([]any{title(g.key.name, g.key.model)}, args...)
+	return Problem{Code: CodeAbsent, Name: g.key.name, Model: g.key.model, Source: g.values[0].reading.Source, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,91 @@
+package metric
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Suffix is a registered unit suffix of metric names.
+type Suffix struct {
+	Suffix string // as it ends a name: "Gbps" in "busbwGbps"
+	Unit   string // as reports print it
+	Help   string
+}
+
+// Suffixes lists the registered unit suffixes. A metric that has a dimension
+// ends its name with one of them.
+func Suffixes() []Suffix {
+	return []Suffix{
+		{"Tbps", "Tbit/s", "terabits per second"},
+		{"Gbps", "Gbit/s", "gigabits per second"},
+		{"Mbps", "Mbit/s", "megabits per second"},
+		{"TBs", "TB/s", "10^12 bytes per second"},
+		{"GBs", "GB/s", "10^9 bytes per second"},
+		{"MBs", "MB/s", "10^6 bytes per second"},
+		{"KBs", "kB/s", "10^3 bytes per second"},
+		{"GiBs", "GiB/s", "2^30 bytes per second"},
+		{"MiBs", "MiB/s", "2^20 bytes per second"},
+		{"TB", "TB", "10^12 bytes"},
+		{"GB", "GB", "10^9 bytes"},
+		{"MB", "MB", "10^6 bytes"},
+		{"GiB", "GiB", "2^30 bytes"},
+		{"MiB", "MiB", "2^20 bytes"},
+		{"KiB", "KiB", "2^10 bytes"},
+		{"Ns", "ns", "nanoseconds"},
+		{"Us", "us", "microseconds"},
+		{"Ms", "ms", "milliseconds"},
+		{"S", "s", "seconds"},
+		{"C", "°C", "degrees Celsius"},
+		{"W", "W", "watts"},
+		{"J", "J", "joules"},
+		{"V", "V", "volts"},
+		{"Pct", "%", "percent"},
+		{"Pflops", "PFLOP/s", "10^15 floating-point operations per second"},
+		{"Tflops", "TFLOP/s", "10^12 floating-point operations per second"},
+		{"Gflops", "GFLOP/s", "10^9 floating-point operations per second"},
+		{"Mflops", "MFLOP/s", "10^6 floating-point operations per second"},
+		{"Gups", "GUP/s", "10^9 updates per second"},
+		{"GHz", "GHz", "10^9 per second"},
+		{"MHz", "MHz", "10^6 per second"},
+		{"KHz", "kHz", "10^3 per second"},
+		{"Hz", "Hz", "per second"},
+		{"Rpm", "rpm", "turns per minute"},
+		{"Iops", "IOP/s", "input and output operations per second"},
+	}
+}
+
+// UnitOf returns the unit that the suffix of a metric name stands for, and
+// whether there is one. The longest suffix counts, and only where a new word of
+// the name begins: "busbwGbps" has one, "GPUs" has none.
+func UnitOf(name string) (unit string, dimensional bool) {
+	longest := 0
+	for _, s := range Suffixes() {
+		stem, ok := strings.CutSuffix(name, s.Suffix)
+		if ok && stem != "" && startsWord(stem[len(stem)-1]) && len(s.Suffix) > longest {
+			longest, unit = len(s.Suffix), s.Unit
+		}
+	}
+	return unit, longest > 0
+}
+
+// startsWord reports whether a capital after c begins a new word.
+func startsWord(c byte) bool { return c >= 'a' && c <= 'z' || isDigit(c) }
+
+// ValidName says what is wrong with a metric name that a card declares. Names
+// that come from `performance:` lines and results CSVs are free.
+func ValidName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("a metric needs a name")
+	case len(name) > maxName:
+		return fmt.Errorf("metric name %q is longer than %d bytes", clip(name), maxName)
+	case name[0] < 'a' || name[0] > 'z':
+		return fmt.Errorf("metric name %q is not lowerCamelCase: it begins with %q", clip(name), name[:1])
+	}
+	for _, r := range name {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') {
+			return fmt.Errorf("metric name %q is not lowerCamelCase: it holds %q", clip(name), r)
+		}
+	}
+	return nil
+}
