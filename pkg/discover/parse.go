@@ -183,6 +183,9 @@ func (e *entry) check() error {
 		}
 	}
 	e.Card = card.Card{}
+	if len(found) == 0 && strict(e.Raw, &e.Card) == nil {
+		return nil
+	}
 	for _, k := range sortedKeys(e.Raw) {
 		// One key at a time, so that one wrong field does not hide the next.
 		err := strict(map[string]any{k: e.Raw[k]}, &e.Card)
