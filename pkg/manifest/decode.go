@@ -22,6 +22,7 @@ type document struct {
 	CredentialsRequired Words              `json:"credentials_required"`
 	Summary             stdjson.RawMessage `json:"summary"`
 	Suite               stdjson.RawMessage `json:"suite"`
+	ModelDir            string             `json:"model_dir"`
 
 	Slurm       *Slurm       `json:"slurm"`
 	K8s         *K8s         `json:"k8s"`
@@ -45,6 +46,7 @@ func Decode(data []byte) (*Manifest, error) {
 		CredentialsRequired: d.CredentialsRequired,
 		Summary:             present(d.Summary),
 		Suite:               present(d.Suite),
+		ModelDir:            d.ModelDir,
 	}
 	settle(&m.Deployment, d)
 	return m, nil
@@ -53,7 +55,7 @@ func Decode(data []byte) (*Manifest, error) {
 // settle moves deployment blocks of the top level under the deployment, where
 // it has none of its own, and the alias kubernetes to k8s.
 func settle(dep *Deployment, d document) {
-	dep.PBS, dep.Verdict = present(dep.PBS), present(dep.Verdict)
+	dep.Verdict = present(dep.Verdict)
 	dep.at = map[string]string{}
 	if dep.Slurm == nil && d.Slurm != nil {
 		dep.Slurm, dep.at["slurm"] = d.Slurm, "/slurm"

@@ -21,6 +21,9 @@ type Manifest struct {
 	CredentialsRequired []string
 	Summary             json.RawMessage // as it stands; nil when absent
 	Suite               json.RawMessage // as it stands; nil when absent
+	// ModelDir is the models root that scripts are relative to, itself relative to
+	// the manifest's directory; empty: that directory.
+	ModelDir string
 }
 
 // Image is one entry of built_images.
@@ -34,6 +37,7 @@ type Image struct {
 	Registry      string      `json:"registry"`
 	GPUVendor     string      `json:"gpu_vendor"`
 	BuildDuration card.Scalar `json:"build_duration"` // seconds
+	DockerSHA     string      `json:"docker_sha"`
 }
 
 // Entry is one entry of built_models.

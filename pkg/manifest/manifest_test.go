@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -121,4 +122,25 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("manifest %v and error %v", m, err)
 		}
 	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	var text strings.Builder
+	text.WriteString(`{"built_images": {}, "context": {}, "built_models": {`)
+	for i := range 10000 {
+		if i > 0 {
+			text.WriteString(",")
+		}
+		fmt.Fprintf(&text, `"model-%d": {"name": "model-%d", "scripts": "scripts/run.sh", "args": "--batch 8", "n_gpus": "8", "tags": ["a", "b"],
+			"env_vars": {"A": "1", "B": 2}, "owner": "%s", "metrics": [{"name": "x", "unit": "GBs"}]}`, i, i, strings.Repeat("o", 600))
+	}
+	text.WriteString("}}")
+	data := []byte(text.String())
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := manifest.Decode(data); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -3,6 +3,8 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"assay/pkg/exitcode"
@@ -13,11 +15,11 @@ import (
 // Options are what the command line adds to a manifest.
 type Options struct {
 	ManifestDir           string // absolute; scripts and the env_file are relative to it
-	Target                string // wins over the target of the manifest when set
+	Target                string // wins over the target of the manifest when set; same spellings
 	Bare                  bool   // run directly on the host, whatever image an entry has
 	Strict                bool   // warnings of a verdict fail it
 	TimeoutSeconds        *int   // wins over every card's timeout; 0: none, -1: the default
-	EnvFileTimeoutSeconds int    // for sourcing the env_file; 0: the default of 30
+	EnvFileTimeoutSeconds int    // for sourcing the env_file; 0: what the manifest says, else 30
 }
 
 // Jobs returns one job for each entry of the manifest, in the order of the
@@ -25,7 +27,10 @@ type Options struct {
 // error carries exitcode.Invalid and has one line for each thing that is wrong,
 // with its JSON pointer.
 func Jobs(m *manifest.Manifest, opt Options) ([]Job, []string, error) {
-	p := &planner{m: m, opt: opt}
+	if !filepath.IsAbs(opt.ManifestDir) {
+		return nil, nil, fmt.Errorf("plan: the manifest's directory %q is not absolute", opt.ManifestDir)
+	}
+	p := &planner{m: m, opt: opt, told: map[string]bool{}}
 	p.prepare()
 	ids := jobIDs(m.Models)
 	jobs := make([]Job, 0, len(m.Models))
@@ -49,6 +54,7 @@ type planner struct {
 	opt      Options
 	warnings []string
 	problems []error
+	told     map[string]bool // what entries share is told once
 
 	// What all entries share.
 	target      string
@@ -60,23 +66,41 @@ type planner struct {
 
 // refuse notes that the value at a JSON pointer cannot be planned.
 func (p *planner) refuse(at, format string, args ...any) {
-	p.problems = append(p.problems, fmt.Errorf("manifest: %s: %w", at, fmt.Errorf(format, args...)))
+	p.fail("manifest: "+at, fmt.Errorf(format, args...))
+}
+
+// fail notes what is wrong with a value of the manifest or of the command line.
+func (p *planner) fail(where string, why error) {
+	if text := printable(where + ": " + why.Error()); p.new(text) {
+		p.problems = append(p.problems, errors.New(text))
+	}
 }
 
 // warn notes that the value at a JSON pointer will not be honoured.
 func (p *planner) warn(at, format string, args ...any) {
-	p.warnings = append(p.warnings, "manifest: "+at+": "+fmt.Sprintf(format, args...))
+	if text := printable("manifest: " + at + ": " + fmt.Sprintf(format, args...)); p.new(text) {
+		p.warnings = append(p.warnings, text)
+	}
+}
+
+// new says whether a text was not told before.
+func (p *planner) new(text string) bool {
+	was := p.told[text]
+	p.told[text] = true
+	return !was
 }
 
 // prepare works out what all entries share.
 func (p *planner) prepare() {
 	dep, ctx := p.m.Deployment, p.m.Context
+	where := "manifest: " + dep.Pointer("target")
 	p.target = dep.TargetName()
 	if p.opt.Target != "" {
+		where = "--target"
 		p.target = manifest.TargetName(p.opt.Target)
 	}
-	if !known(p.target, manifest.Targets()) {
-		p.refuse(dep.Pointer("target"), "unknown target %q (known: %s)", p.target, strings.Join(manifest.Targets(), ", "))
+	if !slices.Contains(manifest.Targets(), p.target) {
+		p.fail(where, fmt.Errorf("unknown target %q (known: %s)", p.target, strings.Join(manifest.Targets(), ", ")))
 	}
 	if len(p.m.Models) == 0 {
 		p.refuse("/built_models", "there is no model, so nothing would run")
@@ -92,7 +116,8 @@ func (p *planner) prepare() {
 
 // job plans one entry.
 func (p *planner) job(e manifest.Entry) Job {
-	size := p.size(e)
+	levels := p.levels(e)
+	size := p.size(e, levels)
 	job := Job{
 		Key:   e.Key,
 		Model: e.Card.Name,
@@ -104,8 +129,8 @@ func (p *planner) job(e manifest.Entry) Job {
 		WorldSize:    size.nnodes * size.ranksPerNode,
 		Launcher:     size.launcher.Name,
 		Runner:       size.launcher.Runner(size.nnodes, size.nproc),
-		Backend:      p.backend(e),
-		MasterPort:   p.port(e),
+		Backend:      backend(levels),
+		MasterPort:   p.port(levels),
 
 		Program:        p.program(e),
 		ModelDir:       p.opt.ManifestDir,
@@ -213,7 +238,7 @@ func (p *planner) warnAboutContext(jobs []Job) {
 
 // restricts says whether docker_gpus asks for less than all GPUs.
 func restricts(gpus manifest.Words) bool {
-	return len(gpus) > 0 && (len(gpus) > 1 || !known(gpus[0], []string{"", "all", "-1"}))
+	return len(gpus) > 0 && (len(gpus) > 1 || !slices.Contains([]string{"", "all", "-1"}, gpus[0]))
 }
 
 // expect fills what the job will be judged by.
@@ -223,14 +248,14 @@ func (p *planner) expect(e manifest.Entry, worldSize int) verdict.Expectation {
 	if contract == "" {
 		contract = "benchmark"
 	}
-	if !known(contract, []string{"benchmark", "acceptance"}) {
+	if !slices.Contains([]string{"benchmark", "acceptance"}, contract) {
 		p.refuse(e.Pointer("contract"), "unknown contract %q (known: benchmark, acceptance)", contract)
 	}
 	policy := c.RanksPolicy
 	if policy == "any" {
 		policy = ""
 	}
-	if !known(policy, []string{"", "all"}) {
+	if !slices.Contains([]string{"", "all"}, policy) {
 		p.refuse(e.Pointer("ranks_policy"), "unknown ranks_policy %q (known: any, all)", policy)
 	}
 	return verdict.Expectation{
@@ -242,13 +267,4 @@ func (p *planner) expect(e manifest.Entry, worldSize int) verdict.Expectation {
 		MultipleResults: c.MultipleResults,
 		Strict:          p.opt.Strict,
 	}
-}
-
-func known(word string, words []string) bool {
-	for _, w := range words {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }

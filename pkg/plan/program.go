@@ -124,7 +124,7 @@ func (p *planner) readEnvFile() *EnvFile {
 	if format == "" {
 		format = "shell"
 	}
-	if !known(format, []string{"shell", "dotenv"}) {
+	if !slices.Contains([]string{"shell", "dotenv"}, format) {
 		p.refuse(dep.Pointer("env_file_format"), "unknown format %q (known: shell, dotenv)", format)
 	}
 	if dep.EnvFile == "" {
@@ -138,9 +138,19 @@ func (p *planner) readEnvFile() *EnvFile {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(p.opt.ManifestDir, path)
 	}
-	seconds := p.opt.EnvFileTimeoutSeconds
-	if seconds == 0 {
-		seconds = defaultEnvFileTimeout
+	return &EnvFile{Path: path, Format: format, TimeoutSeconds: p.envFileTimeout()}
+}
+
+// envFileTimeout returns how long sourcing the env_file may take, in seconds.
+func (p *planner) envFileTimeout() int {
+	n := p.m.Deployment.EnvFileTimeout
+	switch {
+	case p.opt.EnvFileTimeoutSeconds > 0:
+		return p.opt.EnvFileTimeoutSeconds
+	case n.Value < 0 || n.Value > maxTimeout:
+		p.refuse(p.m.Deployment.Pointer("env_file_timeout"), "%d is no time limit in seconds: 0 (the default of %d) to %d", n.Value, defaultEnvFileTimeout, maxTimeout)
+	case n.Value > 0:
+		return n.Value
 	}
-	return &EnvFile{Path: path, Format: format, TimeoutSeconds: seconds}
+	return defaultEnvFileTimeout
 }

@@ -49,7 +49,7 @@ func (d *description) line(name, value string) {
 	if name == "job" {
 		indent = ""
 	}
-	fmt.Fprintf(d, "%-16s%s\n", indent+name, value)
+	fmt.Fprintf(d, "%-16s%s\n", indent+name, printable(value))
 }
 
 func (d *description) launcher(j Job) {
@@ -206,10 +206,10 @@ func words(program string, args []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// quote gives a word as bash would read it, on one line.
+// quote gives a word as bash would read it.
 func quote(s string) string {
 	q, err := syntax.Quote(s, syntax.LangBash)
-	if err != nil || strings.ContainsAny(q, "\n\r\x1b") {
+	if err != nil { // a NUL, which no shell can be given
 		return strconv.Quote(s)
 	}
 	return q
