@@ -13,6 +13,9 @@
 package rundir
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 )
@@ -46,4 +49,19 @@ func AttemptDir(run, job string, attempt int) string {
 // RankDir is the directory of one rank; only that rank writes there.
 func RankDir(attemptDir string, rank int) string {
 	return filepath.Join(attemptDir, "ranks", strconv.Itoa(rank))
+}
+
+// LastAttempt is the number of the newest attempt of a job, 0 when there is none.
+func (r *Run) LastAttempt(job string) (int, error) {
+	entries, err := os.ReadDir(filepath.Join(r.Dir, "jobs", job))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	last := 0
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil && e.IsDir() {
+			last = max(last, n)
+		}
+	}
+	return last, nil
 }

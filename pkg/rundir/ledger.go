@@ -29,8 +29,10 @@ type Ledger struct {
 	CreatedAt      time.Time `json:"created_at"`
 	Concurrency    int       `json:"concurrency"` // jobs at once
 	Strict         bool      `json:"strict"`
-	PerfCSV        string    `json:"perf_csv"` // absolute; empty: none is written
-	Shared         bool      `json:"shared"`   // readable by the group
+	PerfCSV        string    `json:"perf_csv"`     // absolute; empty: none is written
+	Shared         bool      `json:"shared"`       // readable by the group
+	Pipeline       string    `json:"pipeline"`     // `pipeline` in the environment of the run, for perf.csv
+	BuildNumber    string    `json:"build_number"` // BUILD_NUMBER in the environment of the run, for perf.csv
 	Jobs           []Entry   `json:"jobs"`
 }
 

@@ -1,0 +1,58 @@
+# assay: build, test and demonstrate. Needs Go, gcc (for -race), git and make.
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
+
+GOLANGCI_VERSION := v2.15.0
+GOFUMPT_VERSION := v0.12.0
+TOOLS := $(CURDIR)/.tools
+
+.PHONY: build demo test race lint tools bench generate verify man clean
+
+# The binary is static, so that it runs in any image and on any node.
+build:
+	CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o bin/assay ./cmd/assay
+
+# The main job: from model cards to a verdict, with real workloads on this machine.
+demo: build
+	bin/assay build --tags demo --manifest-output build_manifest.json
+	bin/assay lint build_manifest.json
+	bin/assay run -m build_manifest.json
+
+test:
+	go test ./...
+
+race:
+	go test -race ./...
+
+bench: build
+	testdata/bench/bench.sh
+
+# The reference in docs/ and the pages in it that are made from the program.
+generate: build
+	rm -rf docs/reference
+	bin/assay docs reference docs/reference
+
+man: build
+	bin/assay docs man bin/man
+
+# Fails when a generated file is not current.
+verify: generate
+	git diff --exit-code -- docs/reference
+	test -z "$$(git status --porcelain -- docs/reference)"
+
+tools: $(TOOLS)/golangci-lint $(TOOLS)/gofumpt
+
+$(TOOLS)/golangci-lint:
+	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+
+$(TOOLS)/gofumpt:
+	GOBIN=$(TOOLS) go install mvdan.cc/gofumpt@$(GOFUMPT_VERSION)
+
+lint: tools
+	go vet ./...
+	test -z "$$($(TOOLS)/gofumpt -l cmd deploy pkg schemas templates)"
+	$(TOOLS)/golangci-lint run ./...
+
+clean:
+	rm -rf bin .tools

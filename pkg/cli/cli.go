@@ -1,0 +1,109 @@
+// Package cli is the command line: flags, help, output formats, and the one place
+// where errors become exit codes. It is the only package that knows cobra.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/charmbracelet/log"
+	"golang.org/x/term"
+
+	"assay/deploy"
+	"assay/deploy/local"
+	"assay/pkg/exitcode"
+)
+
+// IO is everything that a command takes from the process it runs in.
+type IO struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Env      []string // KEY=VALUE
+	Dir      string   // working directory
+	Binary   string   // absolute path of the running binary
+	Version  string
+	OutTTY   bool // Out is a terminal
+	ErrTTY   bool // Err is a terminal
+	Width    int  // columns of the terminal; 0 when there is none
+}
+
+// System returns the streams and the environment of this process.
+func System(version string) IO {
+	s := IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ(), Version: version}
+	s.Dir, _ = os.Getwd()         // an empty Dir leaves paths as they were given
+	s.Binary, _ = os.Executable() // commands that need it say when it is missing
+	s.OutTTY = term.IsTerminal(int(os.Stdout.Fd()))
+	s.ErrTTY = term.IsTerminal(int(os.Stderr.Fd()))
+	if s.ErrTTY {
+		s.Width, _, _ = term.GetSize(int(os.Stderr.Fd()))
+	}
+	return s
+}
+
+// getenv returns a variable of the environment, or "".
+func (s IO) getenv(name string) string {
+	value := ""
+	for _, kv := range s.Env {
+		if k, v, _ := strings.Cut(kv, "="); k == name {
+			value = v
+		}
+	}
+	return value
+}
+
+// color says whether escapes may be written to a stream that is a terminal.
+func (s IO) color(tty bool) bool {
+	return tty && s.getenv("NO_COLOR") == "" && s.getenv("TERM") != "dumb"
+}
+
+// app is what the commands share: the process, and the flags of the root.
+type app struct {
+	IO
+	quiet, verbose bool
+	log            *log.Logger
+}
+
+// targets lists the places where jobs can run. A new one is added here.
+func (a *app) targets() []deploy.Target {
+	return []deploy.Target{
+		local.New(local.Options{Binary: a.Binary, Env: a.Env}),
+	}
+}
+
+// target returns the target of a name.
+func (a *app) target(name string) (deploy.Target, error) {
+	var known []string
+	for _, t := range a.targets() {
+		if t.Name() == name {
+			return t, nil
+		}
+		known = append(known, t.Name())
+	}
+	return nil, exitcode.Errorf(exitcode.Invalid, "target %q is not available in this version; available: %s", name, strings.Join(known, ", "))
+}
+
+// errSilent is an error that has already been told.
+var errSilent = errors.New("already reported")
+
+// exit ends a command with a code and no message of its own.
+func exit(code exitcode.Code) error {
+	if code == exitcode.Pass {
+		return nil
+	}
+	return exitcode.With(code, errSilent)
+}
+
+// Main runs one command and returns the exit code of the process.
+func Main(s IO, args []string) int {
+	a := &app{IO: s}
+	root := a.root()
+	root.SetArgs(args)
+	err := root.Execute()
+	if err != nil && !errors.Is(err, errSilent) {
+		fmt.Fprintf(s.Err, "assay: error: %v\n", err)
+	}
+	return int(exitcode.Of(err))
+}

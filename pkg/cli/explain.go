@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"assay/deploy"
+	"assay/pkg/exitcode"
+	"assay/pkg/logtail"
+	"assay/pkg/report"
+	"assay/pkg/run"
+	"assay/pkg/rundir"
+)
+
+func (a *app) explainCmd() *cobra.Command {
+	var arg runArg
+	var lines int
+	var name string
+	c := &cobra.Command{
+		Use:   "explain",
+		Short: "Print the evidence behind a verdict and the rule that decided",
+		Long: "explain prints what every rank left, what the target said, what was measured, the rule that decided, and the\n" +
+			"last lines of the log of the rank that failed first. JOB limits it to one job, by its name, key or id.",
+		Example: "  assay explain latest\n  assay explain latest allreduce-2",
+	}
+	c = a.onRun(c, &arg, func(ctx context.Context, r *rundir.Run, t deploy.Target) error {
+		a.refresh(ctx, r, t)
+		rep, err := run.Judge(r)
+		if err != nil {
+			return exitcode.With(exitcode.Error, err)
+		}
+		if rep.Jobs, err = chooseJobs(rep.Jobs, name); err != nil {
+			return err
+		}
+		if arg.json {
+			return a.printRun(rep, true)
+		}
+		return a.explainJobs(r, rep, lines)
+	})
+	// JOB is a second, optional argument.
+	one := c.RunE
+	c.Use = "explain RUN [JOB]"
+	c.Args = between(1, 2, "one RUN and at most one JOB")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 2 {
+			name = args[1]
+		}
+		return one(c, args[:1])
+	}
+	c.Flags().IntVarP(&lines, "lines", "n", 20, "lines of the log to print")
+	return c
+}
+
+// chooseJobs keeps the jobs that have a name; all of them when it is empty.
+func chooseJobs(jobs []report.Job, name string) ([]report.Job, error) {
+	if name == "" {
+		return jobs, nil
+	}
+	var kept []report.Job
+	var known []string
+	for _, j := range jobs {
+		if name == j.ID || name == j.Key || name == j.Name {
+			kept = append(kept, j)
+		}
+		known = append(known, j.ID)
+	}
+	if len(kept) == 0 {
+		return nil, exitcode.Errorf(exitcode.Invalid, "the run has no job %q; it has: %s", name, strings.Join(known, ", "))
+	}
+	return kept, nil
+}
+
+func (a *app) explainJobs(r *rundir.Run, rep report.Run, lines int) error {
+	for i, j := range rep.Jobs {
+		if i > 0 {
+			if _, err := fmt.Fprintln(a.Out); err != nil {
+				return err
+			}
+		}
+		ev, err := run.Evidence(r, rundir.Entry{ID: j.ID, Key: j.Key})
+		if err != nil {
+			return exitcode.With(exitcode.Error, err)
+		}
+		var log report.Log
+		if rank, failed := report.FirstFailing(ev); failed {
+			log.Rank, log.Present = rank, true
+			dir := rundir.RankDir(j.Directory, rank)
+			for _, name := range []string{rundir.StderrFile, rundir.StdoutFile} {
+				if log.Path, log.Lines = filepath.Join(dir, name), logtail.Last(filepath.Join(dir, name), lines); len(log.Lines) > 0 {
+					break
+				}
+			}
+		}
+		if err := report.Explain(a.Out, rep, j, ev, log); err != nil {
+			return err
+		}
+	}
+	return nil
+}

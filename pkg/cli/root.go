@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"github.com/charmbracelet/log"
+	"github.com/spf13/cobra"
+
+	"assay/pkg/exitcode"
+)
+
+// root assembles the commands.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "assay",
+		Short: "Qualify clusters and gate CI on benchmarks, with an honest verdict",
+		Long: "assay builds a manifest from model cards, runs it, and collects what every rank left into one verdict:\n" +
+			"PASS, FAIL, NO_METRIC, ERROR or SKIP, each with its own exit code (see: assay help exit-codes).",
+		Example: `  assay build --tags demo
+  assay lint build_manifest.json
+  assay run -m build_manifest.json`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRun: func(*cobra.Command, []string) {
+			a.log = log.NewWithOptions(a.Err, log.Options{Level: a.level(), ReportTimestamp: false})
+		},
+	}
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print only results and errors")
+	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "print details to stderr")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return exitcode.Errorf(exitcode.Invalid, "%w; see: %s --help", err, c.CommandPath())
+	})
+	root.AddCommand(
+		a.discoverCmd(), a.buildCmd(), a.lintCmd(), a.schemaCmd(), a.renderCmd(), a.runCmd(),
+		a.statusCmd(), a.attachCmd(), a.collectCmd(), a.cancelCmd(), a.explainCmd(),
+		a.perfCmd(), a.gcCmd(), a.probeCmd(), a.rankCmd(), a.versionCmd(), a.docsCmd(), exitCodesTopic(),
+	)
+	return root
+}
+
+func (a *app) level() log.Level {
+	switch {
+	case a.verbose:
+		return log.DebugLevel
+	case a.quiet:
+		return log.ErrorLevel
+	}
+	return log.InfoLevel
+}
+
+// exactly refuses any other number of arguments, with exit code INVALID.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != n {
+			return exitcode.Errorf(exitcode.Invalid, "%s takes %s, %d given; see: %s --help", c.CommandPath(), what, len(args), c.CommandPath())
+		}
+		return nil
+	}
+}
+
+// between refuses a number of arguments outside a range; most < 0 is no bound.
+func between(least, most int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < least || (most >= 0 && len(args) > most) {
+			return exitcode.Errorf(exitcode.Invalid, "%s takes %s, %d given; see: %s --help", c.CommandPath(), what, len(args), c.CommandPath())
+		}
+		return nil
+	}
+}

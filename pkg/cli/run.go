@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"assay/deploy"
+	"assay/pkg/exitcode"
+	"assay/pkg/perfcsv"
+	"assay/pkg/progress"
+	"assay/pkg/report"
+	"assay/pkg/run"
+	"assay/pkg/rundir"
+)
+
+// defaultManifest is the manifest that is read and written when none is named.
+const defaultManifest = "build_manifest.json"
+
+// runFlags are the flags of run and render.
+type runFlags struct {
+	manifest   string
+	sel        selection
+	runs       string
+	perfCSV    string
+	timeout    int
+	jobs       int
+	strict     bool
+	noWait     bool
+	bare       bool
+	dryRun     bool
+	liveOutput bool
+	json       bool
+	share      string
+	logLimit   int64
+	id         string
+	timeoutSet bool
+}
+
+func (a *app) runCmd() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run [-m MANIFEST | --tags TAGS]",
+		Short: "Run a manifest and judge what it left",
+		Long: "run plans every entry of the manifest, hands it to its target, waits for the ranks to end, and judges the\n" +
+			"evidence. The table of verdicts goes to stdout, everything else to stderr; the exit code is the verdict\n" +
+			"(see: assay help exit-codes).\n\n" +
+			"The first Ctrl-C cancels the jobs and waits for them, a second one leaves them alone at once. After a kill,\n" +
+			"status, attach, collect and cancel go on from the run directory.",
+		Example: `  assay run
+  assay run -m build_manifest.json --jobs 4 --json
+  assay run --tags demo
+  assay run --dry-run`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			f.timeoutSet = c.Flags().Changed("timeout")
+			if f.dryRun {
+				return a.render(c.Context(), f)
+			}
+			return a.run(c.Context(), f)
+		},
+	}
+	a.addRunFlags(c, &f)
+	fl := c.Flags()
+	fl.StringVar(&f.perfCSV, "perf-csv", "perf.csv", "file to which the rows of the run are added; \"\" adds none")
+	fl.IntVarP(&f.jobs, "jobs", "j", 1, "jobs at once; more than one disturbs measurements")
+	fl.BoolVar(&f.noWait, "no-wait", false, "return at once with exit code 8; the run goes on in the background")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "print what would run, and run nothing")
+	fl.BoolVar(&f.liveOutput, "live-output", false, "print the ranks' output to stderr as it comes")
+	fl.StringVar(&f.share, "share", "", "\"group\" lets the group read and write the run directory")
+	fl.StringVar(&f.id, "run-id", "", "id of the run (default: made from the time)")
+	jsonFlag(c, &f.json)
+	return c
+}
+
+// addRunFlags adds the flags that run and render have in common.
+func (a *app) addRunFlags(c *cobra.Command, f *runFlags) {
+	fl := c.Flags()
+	fl.StringVarP(&f.manifest, "manifest", "m", "", "manifest to run (default "+defaultManifest+")")
+	a.addSelection(c, &f.sel)
+	fl.StringVar(&f.runs, "runs", "", "directory of run directories (default ./runs, or ASSAY_RUNS_DIR)")
+	fl.IntVar(&f.timeout, "timeout", 0, "time limit of every job in seconds, instead of the manifest's; 0 is none")
+	fl.BoolVar(&f.strict, "strict", false, "a warning makes a verdict FAIL")
+	fl.BoolVar(&f.bare, "bare", false, "ignore images and run directly on the host")
+	fl.Int64Var(&f.logLimit, "log-limit", 0, "bytes kept of each output stream of a rank, head and tail; 0 keeps all")
+}
+
+func (a *app) runsDir(flag string) string {
+	if flag != "" {
+		return flag
+	}
+	if dir := a.getenv("ASSAY_RUNS_DIR"); dir != "" {
+		return dir
+	}
+	return "runs"
+}
+
+// prepare reads, lints and plans the manifest of a run, and checks what can be
+// known before anything is created.
+func (a *app) prepare(ctx context.Context, f runFlags) (*run.Prepared, deploy.Target, error) {
+	path, data, err := a.manifestFor(ctx, f)
+	if err != nil {
+		return nil, nil, err
+	}
+	in := run.Input{ManifestPath: path, Manifest: data, Env: a.Env, Bare: f.bare, Strict: f.strict, LogLimit: f.logLimit}
+	if f.timeoutSet {
+		if f.timeout < 0 {
+			return nil, nil, exitcode.Errorf(exitcode.Invalid, "--timeout %d: seconds must not be negative; 0 is no limit", f.timeout)
+		}
+		in.Timeout = &f.timeout
+	}
+	if f.logLimit < 0 {
+		return nil, nil, exitcode.Errorf(exitcode.Invalid, "--log-limit %d: bytes must not be negative; 0 keeps all", f.logLimit)
+	}
+	p, err := run.Prepare(ctx, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := a.target(p.Target)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, w := range p.Warnings {
+		a.log.Warn(w)
+	}
+	return p, t, p.Check(ctx, t)
+}
+
+// manifestFor returns the manifest of a run: the file that was named, or one
+// built from the selected cards.
+func (a *app) manifestFor(ctx context.Context, f runFlags) (path string, data []byte, err error) {
+	if len(f.sel.tags) > 0 {
+		if f.manifest != "" {
+			return "", nil, exitcode.Errorf(exitcode.Invalid, "--manifest and --tags exclude each other: a manifest says what runs")
+		}
+		path := filepath.Join(f.sel.root, defaultManifest)
+		data, err := a.buildManifest(ctx, f.sel, path, "")
+		return path, data, err
+	}
+	path = f.manifest
+	if path == "" {
+		path = defaultManifest
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return "", nil, exitcode.Errorf(exitcode.Invalid, "there is no %s here: build one with 'assay build --tags TAGS', or name one with -m", path)
+		}
+	}
+	data, err = a.readManifest(path)
+	return path, data, err
+}
+
+func (a *app) run(ctx context.Context, f runFlags) error {
+	if f.share != "" && f.share != "group" {
+		return exitcode.Errorf(exitcode.Invalid, "--share %q: the only value is \"group\"", f.share)
+	}
+	if f.jobs < 1 {
+		return exitcode.Errorf(exitcode.Invalid, "--jobs %d: at least 1 job has to run at once", f.jobs)
+	}
+	p, t, err := a.prepare(ctx, f)
+	if err != nil {
+		return err
+	}
+	if f.perfCSV != "" {
+		if err := perfcsv.Check(f.perfCSV); err != nil {
+			return err
+		}
+	}
+	r, err := p.Create(run.Settings{
+		Runs: a.runsDir(f.runs), PerfCSV: f.perfCSV, Concurrency: f.jobs, Shared: f.share != "", RunID: f.id, Now: time.Now(),
+	}, t)
+	if err != nil {
+		return err
+	}
+	a.log.Info(fmt.Sprintf("run %s: %d job(s) on %s, in %s", r.Ledger.RunID, len(p.Jobs), t.Name(), a.short(r.Dir)))
+	if f.noWait {
+		return a.background(r, f.json)
+	}
+	unlock, err := r.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return a.drive(ctx, r, t, watchFlags{liveOutput: f.liveOutput, json: f.json})
+}
+
+// watchFlags say how a run is shown while it goes on and when it has ended.
+type watchFlags struct {
+	liveOutput bool
+	json       bool
+}
+
+// drive takes a run to its end, or to where a signal stops it, and reports.
+func (a *app) drive(ctx context.Context, r *rundir.Run, t deploy.Target, f watchFlags) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	show := progress.New(progress.Options{
+		Out: a.Err, Live: a.ErrTTY && a.color(a.ErrTTY) && !a.quiet, Color: a.color(a.ErrTTY), Width: a.Width,
+		Tail: f.liveOutput, Quiet: a.quiet,
+	})
+	d := run.Driver{Run: r, Target: t, Signals: signals, OnEvent: show.Event}
+	outcome, err := d.Drive(ctx)
+	show.Close()
+	if err != nil {
+		return exitcode.With(exitcode.Error, fmt.Errorf("%w\nthe run is in %s; go on with: assay attach %s", err, r.Dir, r.Ledger.RunID))
+	}
+	rep, err := run.Finish(r)
+	if err != nil && rep.RunID == "" {
+		return exitcode.With(exitcode.Error, err)
+	}
+	if perr := a.printRun(rep, f.json); perr != nil {
+		return perr
+	}
+	return a.conclude(r, rep, outcome, err)
+}
+
+// conclude turns the end of a run into its exit code and last line.
+func (a *app) conclude(r *rundir.Run, rep report.Run, o run.Outcome, finishErr error) error {
+	code := rep.ExitCode
+	if o.Signal != nil {
+		code = exitcode.Interrupted
+		if o.Signal == syscall.SIGTERM {
+			code = exitcode.Terminated
+		}
+		fmt.Fprintln(a.Err, "assay: "+o.Describe(rep, r.Ledger.RunID))
+	}
+	if finishErr != nil {
+		fmt.Fprintf(a.Err, "assay: error: %v\n", finishErr)
+		if code != exitcode.Fail && o.Signal == nil {
+			code = exitcode.Of(finishErr)
+		}
+	}
+	return exit(code)
+}
+
+// printRun prints the verdict object, as a table or as JSON.
+func (a *app) printRun(rep report.Run, asJSON bool) error {
+	if asJSON {
+		data, err := report.Encode(rep)
+		if err != nil {
+			return err
+		}
+		_, err = a.Out.Write(data)
+		return err
+	}
+	if err := a.stepSummary(rep); err != nil {
+		a.log.Warn("the summary could not be written", "file", a.getenv("GITHUB_STEP_SUMMARY"), "error", err)
+	}
+	return report.Text(a.Out, rep, report.TextOptions{Color: a.color(a.OutTTY), Width: a.Width, Verbose: a.verbose})
+}
+
+// stepSummary adds the verdicts to the summary page of a GitHub Actions step.
+func (a *app) stepSummary(rep report.Run) error {
+	path := a.getenv("GITHUB_STEP_SUMMARY")
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return errors.Join(report.Markdown(f, rep), f.Close())
+}
+
+// short writes a path relative to the working directory where that is shorter.
+func (a *app) short(path string) string {
+	if rel, err := filepath.Rel(a.Dir, path); err == nil && len(rel) < len(path) {
+		return rel
+	}
+	return path
+}

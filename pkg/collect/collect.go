@@ -1,0 +1,185 @@
+// Package collect reads the evidence of a job from its attempt directory. It
+// concludes nothing: what is not there is reported as not there.
+package collect
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"assay/pkg/evidence"
+	"assay/pkg/metric"
+	"assay/pkg/plan"
+	"assay/pkg/rundir"
+)
+
+// Attempt is the job file of an attempt directory.
+func Attempt(dir string) (plan.Attempt, error) {
+	var a plan.Attempt
+	path := filepath.Join(dir, rundir.JobFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(data, &a); err != nil {
+		return a, fmt.Errorf("%s: %w", path, err)
+	}
+	return a, nil
+}
+
+// Evidence reads all that the directory dir of attempt a says. cancel is the
+// run's request to end, nil when there is none. An error means that the
+// directory could not be read, not that something is missing from it.
+func Evidence(dir string, a plan.Attempt, cancel *evidence.Cancel) (evidence.Evidence, error) {
+	e := evidence.Evidence{Job: a.Job.ID, Attempt: a.Number, WorldSize: a.Job.WorldSize, Cancel: cancel}
+	launch, err := rundir.ReadLaunch(dir)
+	if err != nil {
+		return e, err
+	}
+	e.Launch = launch.Launch
+	if e.Scheduler, err = rundir.LastObservation(dir); err != nil {
+		return e, err
+	}
+	e.Ranks = make([]evidence.Rank, a.Job.WorldSize)
+	over := e.Scheduler != nil && e.Scheduler.Phase == evidence.PhaseEnded
+	eachRank(len(e.Ranks), func(rank int) {
+		e.Ranks[rank] = readRank(rundir.RankDir(dir, rank), identity(a, rank), a.Job, over)
+	})
+	return e, nil
+}
+
+// eachRank calls f for every rank, on all processors: a job has up to tens of
+// thousands of ranks, and each is a few small files.
+func eachRank(n int, f func(rank int)) {
+	workers := min(runtime.GOMAXPROCS(0)*2, n)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for rank := w; rank < n; rank += workers {
+				f(rank)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func identity(a plan.Attempt, rank int) evidence.Identity {
+	return evidence.Identity{
+		RunID: a.RunID, Nonce: a.Nonce, ManifestDigest: a.ManifestDigest,
+		Job: a.Job.ID, Attempt: a.Number, Rank: rank, WorldSize: a.Job.WorldSize,
+	}
+}
+
+// readRank reads the folder of one rank. over says that the target saw the end
+// of the job, so that a rank without an end marker runs no more.
+func readRank(dir string, want evidence.Identity, job plan.Job, over bool) evidence.Rank {
+	r := evidence.Rank{Rank: want.Rank}
+	var end evidence.End
+	switch found := readMarker(filepath.Join(dir, rundir.EndFile), &end, &r); {
+	case found && end.Identity != want:
+		r.Stale = mismatch(rundir.EndFile, end.Identity, want)
+	case found:
+		fillEnd(&r, end)
+		readMetrics(dir, end, job, &r)
+		return r
+	}
+	var begin evidence.Begin
+	switch found := readMarker(filepath.Join(dir, rundir.BeginFile), &begin, &r); {
+	case found && begin.Identity != want:
+		r.Stale = mismatch(rundir.BeginFile, begin.Identity, want)
+		r.State = evidence.RankNotStarted
+	case found:
+		r.Host, r.Node, r.StartedAt = begin.Host, begin.Node, begin.StartedAt
+		r.State = evidence.RankRunning
+		if over {
+			r.State = evidence.RankLost
+		}
+	default:
+		r.State = evidence.RankNotStarted
+	}
+	return r
+}
+
+func fillEnd(r *evidence.Rank, end evidence.End) {
+	r.State = evidence.RankEnded
+	r.Host, r.Node = end.Host, end.Node
+	r.Outcome, r.ExitCode, r.Signal = end.Outcome, end.ExitCode, end.Signal
+	r.Code, r.Message = end.Code, end.Message
+	r.ElapsedSeconds, r.StartedAt, r.FinishedAt = end.ElapsedSeconds, end.StartedAt, end.FinishedAt
+	r.Steps, r.Results = end.Steps, end.Results
+}
+
+// readMarker reads a marker. One that is missing or empty is "not yet"; one that
+// cannot be parsed is "not yet" as well, and is remembered.
+func readMarker(path string, v any, r *evidence.Rank) bool {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(data) == 0) {
+		return false
+	}
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		r.Unreadable = fmt.Sprintf("%s: %v", filepath.Base(path), err)
+		return false
+	}
+	return true
+}
+
+// mismatch says which part of a marker's identity is not the expected one.
+func mismatch(file string, got, want evidence.Identity) string {
+	type field struct {
+		name      string
+		got, want any
+	}
+	for _, f := range []field{
+		{"run", got.RunID, want.RunID},
+		{"nonce", got.Nonce, want.Nonce},
+		{"manifest digest", got.ManifestDigest, want.ManifestDigest},
+		{"job", got.Job, want.Job},
+		{"attempt", got.Attempt, want.Attempt},
+		{"rank", got.Rank, want.Rank},
+		{"world size", got.WorldSize, want.WorldSize},
+	} {
+		if f.got != f.want {
+			return fmt.Sprintf("%s is of %s %v, not %v", file, f.name, f.got, f.want)
+		}
+	}
+	return ""
+}
+
+// readMetrics adds what an ended rank measured.
+func readMetrics(dir string, end evidence.End, job plan.Job, r *evidence.Rank) {
+	if job.SkipMetrics {
+		return
+	}
+	if end.Metrics {
+		var m evidence.Metrics
+		if readMarker(filepath.Join(dir, rundir.MetricsFile), &m, r) {
+			r.Readings = append(r.Readings, m.Readings...)
+			r.Problems = append(r.Problems, m.Problems...)
+		}
+	}
+	if end.Results == nil || end.Results.File == "" {
+		return
+	}
+	rows, problems := readResults(filepath.Join(dir, rundir.ResultsDir, end.Results.File), end.Results.Declared)
+	r.Readings = append(r.Readings, rows...)
+	r.Problems = append(r.Problems, problems...)
+}
+
+// readResults reads the kept copy of a results CSV.
+func readResults(path, declared string) ([]metric.Reading, []metric.Problem) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, []metric.Problem{{Code: "RESULTS_UNREADABLE", Message: err.Error()}}
+	}
+	defer f.Close()
+	rows, _, problems := metric.ParseResults(f, declared)
+	return rows, problems
+}

@@ -1,0 +1,52 @@
+// Package logtail reads the last lines of a log file without reading the rest.
+package logtail
+
+import (
+	"bytes"
+	"io"
+	"os"
+)
+
+// window is how much of the end of a file is looked at: enough for any number of
+// lines that a person reads.
+const window = 64 << 10
+
+// Last returns the last n lines of a file, at most 64 KiB of them. A file that is
+// missing or empty has none.
+func Last(path string, n int) []string {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil
+	}
+	offset := max(0, info.Size()-window)
+	data, err := io.ReadAll(io.NewSectionReader(f, offset, window))
+	if err != nil {
+		return nil
+	}
+	if offset > 0 {
+		// The first line is cut somewhere.
+		if _, rest, found := bytes.Cut(data, []byte{'\n'}); found {
+			data = rest
+		}
+	}
+	return lastLines(data, n)
+}
+
+func lastLines(data []byte, n int) []string {
+	data = bytes.TrimRight(data, "\n")
+	if len(data) == 0 || n <= 0 {
+		return nil
+	}
+	lines := bytes.Split(data, []byte{'\n'})
+	lines = lines[max(0, len(lines)-n):]
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = string(bytes.TrimSuffix(l, []byte{'\r'}))
+	}
+	return out
+}

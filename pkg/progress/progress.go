@@ -1,0 +1,183 @@
+// Package progress shows a run while it goes on: a live line a job on a
+// terminal, plain lines in a pipe.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"assay/pkg/run"
+	"assay/pkg/verdict"
+)
+
+// Options say where and how progress is shown.
+type Options struct {
+	Out   io.Writer
+	Live  bool // Out is a terminal that understands escapes: redraw one line a job
+	Color bool
+	Width int  // columns of the terminal; 0 means 80
+	Tail  bool // print the ranks' output as it comes; no live lines then
+	Quiet bool // print nothing but the ranks' output
+}
+
+// Printer shows the events of a run. Its methods may be called from several
+// goroutines.
+type Printer struct {
+	opt  Options
+	mu   sync.Mutex
+	jobs []*jobLine // the active ones, in the order of their submission
+	rows int        // live rows on the screen
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+// interval is how often live lines and the ranks' output are brought up to date.
+// There is no event for either: the ranks may write on another machine.
+const interval = 250 * time.Millisecond
+
+// New returns a printer; Close ends it.
+func New(opt Options) *Printer {
+	if opt.Width == 0 {
+		opt.Width = 80
+	}
+	p := &Printer{opt: opt, stop: make(chan struct{})}
+	if p.opt.Live || p.opt.Tail {
+		p.done.Go(p.refresh)
+	}
+	return p
+}
+
+// Close takes the live lines off the screen and ends the printer.
+func (p *Printer) Close() {
+	close(p.stop)
+	p.done.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.erase()
+}
+
+func (p *Printer) live() bool { return p.opt.Live && !p.opt.Tail && !p.opt.Quiet }
+
+func (p *Printer) refresh() {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-tick.C:
+		}
+		p.mu.Lock()
+		if p.opt.Tail {
+			p.tailAll()
+		}
+		if p.live() {
+			p.erase()
+			p.draw()
+		}
+		p.mu.Unlock()
+	}
+}
+
+// Event shows one step of the run.
+func (p *Printer) Event(e run.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.erase()
+	switch e.Kind {
+	case run.EventSubmitted:
+		p.jobs = append(p.jobs, newJobLine(e))
+		if !p.live() {
+			p.printf("%s: running %s (%s)\n", e.Job.ID, ranks(e.Job.WorldSize), e.Handle.ID)
+		}
+	case run.EventEnded:
+		p.ended(e)
+	case run.EventNotice:
+		p.printf("%s\n", e.Text)
+	case run.EventUnknown:
+	}
+	if p.live() {
+		p.draw()
+	}
+}
+
+func (p *Printer) ended(e run.Event) {
+	if p.opt.Tail {
+		p.tailAll()
+	}
+	for i, j := range p.jobs {
+		if j.id == e.Job.ID {
+			p.jobs = append(p.jobs[:i], p.jobs[i+1:]...)
+			break
+		}
+	}
+	line := fmt.Sprintf("%s: %s", e.Job.ID, p.paint(e.Result.Verdict))
+	if e.Result.ElapsedSeconds > 0 {
+		line += fmt.Sprintf(" after %s", seconds(e.Result.ElapsedSeconds))
+	}
+	switch {
+	case len(e.Result.Reasons) > 0:
+		line += ": " + e.Result.Reasons[0].Message
+	case len(e.Result.Warnings) > 0:
+		line += ", with a warning: " + e.Result.Warnings[0].Message
+	}
+	p.printf("%s\n", line)
+}
+
+func (p *Printer) printf(format string, args ...any) {
+	if !p.opt.Quiet {
+		fmt.Fprintf(p.opt.Out, format, args...)
+	}
+}
+
+// erase takes the live lines off the screen.
+func (p *Printer) erase() {
+	if p.rows > 0 {
+		fmt.Fprintf(p.opt.Out, "\x1b[%dA\x1b[J", p.rows)
+		p.rows = 0
+	}
+}
+
+// draw puts a line a job on the screen.
+func (p *Printer) draw() {
+	for _, j := range p.jobs {
+		line := j.text(time.Now())
+		if r := []rune(line); len(r) >= p.opt.Width {
+			line = string(r[:p.opt.Width-1])
+		}
+		fmt.Fprintln(p.opt.Out, line)
+		p.rows++
+	}
+}
+
+// paint colours a verdict for a terminal.
+func (p *Printer) paint(w verdict.Word) string {
+	if !p.opt.Color {
+		return w.String()
+	}
+	color := map[verdict.Word]string{verdict.Pass: "32", verdict.Fail: "31", verdict.Error: "35"}[w]
+	if color == "" {
+		color = "33"
+	}
+	return "\x1b[1;" + color + "m" + w.String() + "\x1b[0m"
+}
+
+func ranks(n int) string {
+	if n == 1 {
+		return "1 rank"
+	}
+	return fmt.Sprintf("%d ranks", n)
+}
+
+// seconds writes a duration as people read it: 0.42 s, 12.3 s, 3m04s.
+func seconds(s float64) string {
+	switch {
+	case s < 10:
+		return fmt.Sprintf("%.2f s", s)
+	case s < 60:
+		return fmt.Sprintf("%.1f s", s)
+	}
+	return time.Duration(s * float64(time.Second)).Round(time.Second).String()
+}

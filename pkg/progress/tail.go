@@ -1,0 +1,74 @@
+package progress
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode"
+)
+
+// tail follows one log file of a rank.
+type tail struct {
+	label  string
+	path   string
+	offset int64
+	rest   []byte // an incomplete last line
+}
+
+// maxTailRead bounds what one look reads of a file, so that a rank that writes a
+// lot does not hold up the others.
+const maxTailRead = 1 << 20
+
+// maxTailLine bounds the line that is kept while its end has not come.
+const maxTailLine = 64 << 10
+
+// tailAll prints what the ranks of the active jobs have written since.
+func (p *Printer) tailAll() {
+	for _, j := range p.jobs {
+		for _, t := range j.tails {
+			for _, line := range t.read() {
+				fmt.Fprintf(p.opt.Out, "[%s] %s\n", t.label, printable(line))
+			}
+		}
+	}
+}
+
+// read returns the lines that were added.
+func (t *tail) read() []string {
+	f, err := os.Open(t.path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.NewSectionReader(f, t.offset, maxTailRead))
+	if err != nil || len(data) == 0 {
+		return nil
+	}
+	t.offset += int64(len(data))
+	t.rest = append(t.rest, data...)
+	var lines []string
+	for {
+		i := bytes.IndexByte(t.rest, '\n')
+		if i < 0 && len(t.rest) > maxTailLine {
+			i = len(t.rest) - 1
+		}
+		if i < 0 {
+			return lines
+		}
+		lines = append(lines, strings.TrimRight(string(t.rest[:i]), "\r"))
+		t.rest = t.rest[i+1:]
+	}
+}
+
+// printable makes text of a workload safe for a terminal: control characters and
+// bytes that are not UTF-8 are shown as question marks.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
+}

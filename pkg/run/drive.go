@@ -1,0 +1,380 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"assay/deploy"
+	"assay/pkg/collect"
+	"assay/pkg/durable"
+	"assay/pkg/evidence"
+	"assay/pkg/plan"
+	"assay/pkg/report"
+	"assay/pkg/rundir"
+)
+
+// Event is one step of a run, for whoever shows progress.
+type Event struct {
+	Kind   EventKind
+	Job    *plan.Job
+	Dir    string        // attempt directory
+	Handle deploy.Handle // Submitted
+	Result *report.Job   // Ended
+	Text   string        // Notice
+}
+
+// EventKind tells events apart.
+type EventKind int
+
+// The kinds of event.
+const (
+	EventUnknown EventKind = iota
+	EventSubmitted
+	EventEnded
+	EventNotice // something a person should know
+)
+
+// Driver takes the jobs of a run from the ledger to their verdicts. It holds the
+// run's lock.
+type Driver struct {
+	Run     *rundir.Run
+	Target  deploy.Target
+	Signals <-chan os.Signal // the first cancels the jobs, the second detaches
+	OnEvent func(Event)
+	Log     func(format string, args ...any) // details for --verbose
+}
+
+// Outcome says how a drive ended.
+type Outcome struct {
+	Signal   os.Signal // the first signal that came, nil when none did
+	Detached bool      // jobs may still run
+	Running  int       // jobs that had not ended
+}
+
+// flight is the state of a drive.
+type flight struct {
+	queue    []rundir.Entry
+	active   []activeJob
+	stopping bool
+	outcome  Outcome
+	failures int // consecutive failures to ask the target
+}
+
+type activeJob struct {
+	attempt plan.Attempt
+	handle  deploy.Handle
+}
+
+// Drive submits what is planned, at most Concurrency jobs at once, and returns
+// when every job has ended, or a second signal came, or ctx ended. It picks up a
+// run that another process left, wherever that process ended.
+func (d *Driver) Drive(ctx context.Context) (Outcome, error) {
+	f := &flight{}
+	if err := d.resume(ctx, f); err != nil {
+		return f.outcome, err
+	}
+	for {
+		if err := d.heedCancel(ctx, f); err != nil {
+			return f.outcome, err
+		}
+		if err := d.fill(ctx, f); err != nil {
+			return f.outcome, err
+		}
+		if len(f.active) == 0 {
+			return f.outcome, nil
+		}
+		ended, err := d.observe(ctx, f)
+		if err != nil {
+			return f.outcome, err
+		}
+		if ended {
+			continue
+		}
+		if stop, err := d.wait(ctx, f); stop || err != nil {
+			f.outcome.Running = len(f.active)
+			return f.outcome, err
+		}
+	}
+}
+
+// resume sorts the jobs of the ledger into those that still have to be
+// submitted and those that were.
+func (d *Driver) resume(ctx context.Context, f *flight) error {
+	for _, e := range d.Run.Ledger.Jobs {
+		a, dir, err := d.lastAttempt(e)
+		if err != nil {
+			return err
+		}
+		launch, err := rundir.ReadLaunch(dir)
+		if err != nil {
+			return err
+		}
+		switch launch.State {
+		case evidence.LaunchSubmitted:
+			if done, err := d.isFinal(dir); err != nil {
+				return err
+			} else if !done {
+				f.active = append(f.active, activeJob{a, *launch.Handle})
+			}
+		case evidence.LaunchIntent:
+			if err := d.findLost(ctx, f, e, a); err != nil {
+				return err
+			}
+		case evidence.LaunchPlanned, evidence.LaunchUnknown:
+			f.queue = append(f.queue, e)
+		case evidence.LaunchRefused, evidence.LaunchDropped:
+		}
+	}
+	return nil
+}
+
+// findLost settles a submission that had no answer: by asking the target for the
+// job, never by submitting it again unless the target is sure that it has none.
+func (d *Driver) findLost(ctx context.Context, f *flight, e rundir.Entry, a plan.Attempt) error {
+	finder, ok := d.Target.(deploy.Finder)
+	if !ok {
+		return fmt.Errorf("job %s: it is not known whether it was submitted, and target %s cannot tell", e.ID, d.Target.Name())
+	}
+	h, found, err := finder.Find(ctx, a)
+	if err != nil {
+		return fmt.Errorf("job %s: cannot find out whether it was submitted: %w", e.ID, err)
+	}
+	if !found {
+		f.queue = append(f.queue, e)
+		return nil
+	}
+	f.active = append(f.active, activeJob{a, h})
+	return d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h})
+}
+
+func (d *Driver) lastAttempt(e rundir.Entry) (plan.Attempt, string, error) {
+	return lastAttempt(d.Run, e)
+}
+
+// isFinal says whether the verdict on an attempt is in.
+func (d *Driver) isFinal(dir string) (bool, error) {
+	j, err := readJobVerdict(dir)
+	return j != nil, err
+}
+
+// heedCancel acts on a request to end the run, once.
+func (d *Driver) heedCancel(ctx context.Context, f *flight) error {
+	if f.stopping {
+		return nil
+	}
+	c, err := d.Run.ReadCancel()
+	if err != nil || c == nil {
+		return err
+	}
+	f.stopping = true
+	for _, e := range f.queue {
+		_, dir, err := d.lastAttempt(e)
+		if err != nil {
+			return err
+		}
+		drop := rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchDropped, Detail: "the run was cancelled by " + c.By + " before the job was submitted"}}
+		if err := d.Run.WriteLaunch(dir, drop); err != nil {
+			return err
+		}
+		if err := d.finish(e); err != nil {
+			return err
+		}
+	}
+	f.queue = nil
+	for _, a := range f.active {
+		if err := d.Target.Cancel(ctx, a.handle); err != nil {
+			d.notice("job %s could not be cancelled: %v", a.attempt.Job.ID, err)
+		}
+	}
+	return nil
+}
+
+// fill submits jobs until enough of them run.
+func (d *Driver) fill(ctx context.Context, f *flight) error {
+	for len(f.queue) > 0 && len(f.active) < d.Run.Ledger.Concurrency {
+		e := f.queue[0]
+		f.queue = f.queue[1:]
+		a, _, err := d.lastAttempt(e)
+		if err != nil {
+			return err
+		}
+		h, refused, err := d.submit(ctx, a)
+		if err != nil {
+			return err
+		}
+		if refused {
+			if err := d.finish(e); err != nil {
+				return err
+			}
+			continue
+		}
+		f.active = append(f.active, activeJob{a, h})
+		d.event(Event{Kind: EventSubmitted, Job: &a.Job, Dir: a.Dir, Handle: h})
+	}
+	return nil
+}
+
+// submit hands one job to the target. The intent is on disk before, the answer
+// right after.
+func (d *Driver) submit(ctx context.Context, a plan.Attempt) (h deploy.Handle, refused bool, err error) {
+	intent := rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchIntent}}
+	if err := d.Run.WriteLaunch(a.Dir, intent); err != nil {
+		return h, false, err
+	}
+	h, err = d.Target.Submit(ctx, a)
+	switch {
+	case err == nil:
+		return h, false, d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{
+			Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h,
+		})
+	case errors.Is(err, deploy.ErrRefused):
+		return h, true, d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{
+			Launch: evidence.Launch{State: evidence.LaunchRefused, Code: "LAUNCH_REFUSED", Detail: err.Error()},
+		})
+	}
+	return h, false, fmt.Errorf("job %s: %w", a.Job.ID, err)
+}
+
+// observe asks the target about all active jobs at once, and finishes those that
+// have ended.
+func (d *Driver) observe(ctx context.Context, f *flight) (ended bool, err error) {
+	handles := f.handles()
+	seen, err := d.Target.Observe(ctx, handles)
+	if err != nil {
+		f.failures++
+		d.notice("target %s could not be asked (%d in a row): %v", d.Target.Name(), f.failures, err)
+		return false, nil
+	}
+	f.failures = 0
+	var still []activeJob
+	for i, a := range f.active {
+		if err := d.Run.AppendObservation(a.attempt.Dir, seen[i]); err != nil {
+			return false, err
+		}
+		if seen[i].Phase != evidence.PhaseEnded {
+			still = append(still, a)
+			continue
+		}
+		ended = true
+		if err := d.finish(rundir.Entry{ID: a.attempt.Job.ID, Key: a.attempt.Job.Key}); err != nil {
+			return false, err
+		}
+	}
+	f.active = still
+	return ended, nil
+}
+
+func (f *flight) handles() []deploy.Handle {
+	handles := make([]deploy.Handle, len(f.active))
+	for i, a := range f.active {
+		handles[i] = a.handle
+	}
+	return handles
+}
+
+// finish judges a job and keeps the verdict beside its evidence.
+func (d *Driver) finish(e rundir.Entry) error {
+	j, err := judgeJob(d.Run, e)
+	if err != nil {
+		return err
+	}
+	if err := writeJobVerdict(d.Run, j); err != nil {
+		return err
+	}
+	a, dir, err := d.lastAttempt(e)
+	if err != nil {
+		return err
+	}
+	d.event(Event{Kind: EventEnded, Job: &a.Job, Dir: dir, Result: &j})
+	return nil
+}
+
+// wait returns when something may have changed. stop says that the driver shall
+// leave the jobs alone and return.
+func (d *Driver) wait(ctx context.Context, f *flight) (stop bool, err error) {
+	wctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changed := make(chan error, 1)
+	go func() { changed <- d.waitTarget(wctx, f) }()
+	select {
+	case sig := <-d.Signals:
+		cancel()
+		<-changed
+		return d.onSignal(f, sig)
+	case <-changed:
+		return ctx.Err() != nil, ctx.Err()
+	}
+}
+
+// waitTarget waits for the target's word, or a while if it gives none. After a
+// failure to ask it always waits, longer each time, up to 30 s.
+func (d *Driver) waitTarget(ctx context.Context, f *flight) error {
+	if w, ok := d.Target.(deploy.Waiter); ok && f.failures == 0 {
+		return w.Wait(ctx, f.handles())
+	}
+	pause := time.Second << min(f.failures, 5)
+	timer := time.NewTimer(min(pause, 30*time.Second))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// onSignal is the two-stage stop: first cancel and wait, then detach.
+func (d *Driver) onSignal(f *flight, sig os.Signal) (stop bool, err error) {
+	if f.outcome.Signal != nil {
+		f.outcome.Detached = true
+		return true, nil
+	}
+	f.outcome.Signal = sig
+	d.notice("%s: cancelling %s and waiting for the ranks to end; once more to detach", SignalName(sig), count(len(f.active)+len(f.queue), "job"))
+	return false, d.Run.WriteCancel(evidence.Cancel{By: SignalName(sig), At: time.Now().UTC()})
+}
+
+func (d *Driver) event(e Event) {
+	if d.OnEvent != nil {
+		d.OnEvent(e)
+	}
+}
+
+func (d *Driver) notice(format string, args ...any) {
+	d.event(Event{Kind: EventNotice, Text: fmt.Sprintf(format, args...)})
+}
+
+// lastAttempt reads the newest attempt of a job.
+func lastAttempt(r *rundir.Run, e rundir.Entry) (plan.Attempt, string, error) {
+	n, err := r.LastAttempt(e.ID)
+	if err != nil {
+		return plan.Attempt{}, "", err
+	}
+	dir := r.AttemptDir(e.ID, max(n, 1))
+	a, err := collect.Attempt(dir)
+	if err != nil {
+		return a, dir, fmt.Errorf("job %s: %w", e.ID, err)
+	}
+	// The directory may have been moved or be mounted elsewhere since.
+	a.Dir = dir
+	return a, dir, nil
+}
+
+// writeFiles writes rendered files. The job file is evidence of what was asked
+// and must survive; the others only show it.
+func writeFiles(dir string, files []deploy.File) error {
+	for _, f := range files {
+		write := durable.Replace
+		if f.Name == rundir.JobFile {
+			write = durable.WriteFile
+		}
+		if err := write(filepath.Join(dir, f.Name), f.Data, f.Mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}

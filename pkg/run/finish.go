@@ -1,0 +1,102 @@
+package run
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"assay/pkg/durable"
+	"assay/pkg/exitcode"
+	"assay/pkg/perfcsv"
+	"assay/pkg/report"
+	"assay/pkg/rundir"
+	"assay/pkg/verdict"
+)
+
+// Finish judges every job, keeps the verdicts and the reports in the run
+// directory, and adds the rows of the run to perf.csv once every job has ended.
+// Doing it again changes nothing.
+func Finish(r *rundir.Run) (report.Run, error) {
+	rep, err := Judge(r)
+	if err != nil {
+		return rep, err
+	}
+	for _, j := range rep.Jobs {
+		if err := writeJobVerdict(r, j); err != nil {
+			return rep, err
+		}
+	}
+	if rep.Verdict == verdict.Pending || pending(rep) > 0 {
+		return rep, nil
+	}
+	if err := writeReports(r, rep); err != nil {
+		return rep, err
+	}
+	return rep, appendPerf(r, rep)
+}
+
+// pending counts the jobs that have not ended.
+func pending(rep report.Run) int {
+	n := 0
+	for _, j := range rep.Jobs {
+		if j.Verdict == verdict.Pending {
+			n++
+		}
+	}
+	return n
+}
+
+func writeReports(r *rundir.Run, rep report.Run) error {
+	data, err := report.Encode(rep)
+	if err != nil {
+		return err
+	}
+	if err := durable.WriteFile(filepath.Join(r.Dir, rundir.VerdictFile), data, r.FileMode()); err != nil {
+		return err
+	}
+	var junit, html bytes.Buffer
+	if err := errors.Join(report.JUnit(&junit, rep), report.HTML(&html, rep)); err != nil {
+		return err
+	}
+	return errors.Join(
+		durable.Replace(filepath.Join(r.Dir, rundir.JUnitFile), junit.Bytes(), r.FileMode()),
+		durable.Replace(filepath.Join(r.Dir, rundir.ReportFile), html.Bytes(), r.FileMode()),
+	)
+}
+
+// appendPerf adds the rows of a finished run to its perf.csv, once. Where they
+// will begin is on disk before the append, so that after a crash between the
+// append and the record of it only the end of the file has to be searched.
+func appendPerf(r *rundir.Run, rep report.Run) error {
+	path := r.Ledger.PerfCSV
+	if path == "" {
+		return nil
+	}
+	rec, begun, err := r.ReadPerf()
+	if err != nil || rec.Done {
+		return err
+	}
+	rows, err := PerfRows(r, rep)
+	if err != nil {
+		return err
+	}
+	if !begun {
+		rec.Path = path
+		if rec.Offset, err = perfcsv.Size(path); err != nil {
+			return perfError(path, err)
+		}
+		if err := r.WritePerf(rec); err != nil {
+			return err
+		}
+	}
+	if _, err := perfcsv.AppendMissing(rec.Path, rows, rec.Offset); err != nil {
+		return perfError(path, err)
+	}
+	rec.Done = true
+	return r.WritePerf(rec)
+}
+
+func perfError(path string, err error) error {
+	return exitcode.With(exitcode.Error, fmt.Errorf("the verdicts are in, but their rows could not be added to %s: %w", path, err))
+}

@@ -1,0 +1,62 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"assay/pkg/manifest"
+	"assay/pkg/perfcsv"
+	"assay/pkg/report"
+	"assay/pkg/rundir"
+)
+
+// PerfRows returns the rows of perf.csv that a run gives: at least one for every
+// entry of its manifest that has ended.
+func PerfRows(r *rundir.Run, rep report.Run) ([]perfcsv.Row, error) {
+	data, err := r.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	m, err := manifest.Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s of the run: %w", rundir.ManifestFile, err)
+	}
+	entries := make(map[string]manifest.Entry, len(m.Models))
+	for _, e := range m.Models {
+		entries[e.Key] = e
+	}
+	var rows []perfcsv.Row
+	for i, j := range rep.Jobs {
+		a, _, err := lastAttempt(r, r.Ledger.Jobs[i])
+		if err != nil {
+			return nil, err
+		}
+		e := entries[j.Key]
+		f := perfcsv.FactsOf(e.Card, a.Job)
+		fillImage(&f, m.Images[j.Key])
+		fillBuild(&f, e.Raw)
+		f.Pipeline, f.BuildNumber = r.Ledger.Pipeline, r.Ledger.BuildNumber
+		rows = append(rows, perfcsv.Rows(rep, j, f)...)
+	}
+	return rows, nil
+}
+
+func fillImage(f *perfcsv.Facts, image manifest.Image) {
+	f.BaseDocker = image.BaseDocker
+	f.BuildDuration = perfcsv.Number(image.BuildDuration)
+	if image.Dockerfile != "" {
+		f.DockerFile = image.Dockerfile
+	}
+}
+
+// fillBuild adds what build noted in the entry beside the card. An entry that
+// some other tool made may lack it.
+func fillBuild(f *perfcsv.Facts, entry json.RawMessage) {
+	var noted struct {
+		GitCommit string `json:"git_commit"`
+		DockerSHA string `json:"docker_sha"`
+	}
+	if json.Unmarshal(entry, &noted) == nil {
+		f.GitCommit, f.DockerSHA = noted.GitCommit, noted.DockerSHA
+	}
+}

@@ -1,0 +1,222 @@
+// Package run executes a manifest: it plans the jobs, hands them to their
+// target, watches them, collects what they left, judges it and reports. Every
+// step leaves its result in the run directory, so that another process can go on
+// where this one ended.
+package run
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"assay/deploy"
+	"assay/pkg/envfile"
+	"assay/pkg/exitcode"
+	"assay/pkg/manifest"
+	"assay/pkg/plan"
+	"assay/pkg/rundir"
+)
+
+// Input is what a run is made from.
+type Input struct {
+	ManifestPath string // where the manifest was read; relative paths in it start there
+	Manifest     []byte // its JSON
+	Env          []string
+	Bare         bool // ignore images, run on the host
+	Strict       bool
+	Timeout      *int // seconds for every job, when given
+	LogLimit     int64
+}
+
+// Prepared is a manifest that can be run.
+type Prepared struct {
+	Input
+	Parsed   *manifest.Manifest
+	Target   string
+	Jobs     []plan.Job
+	Warnings []string
+}
+
+// Prepare plans the jobs of a manifest and reads their env_files, so that what
+// is wrong with either is known before anything runs.
+func Prepare(ctx context.Context, in Input) (*Prepared, error) {
+	m, err := manifest.Decode(in.Manifest)
+	if err != nil {
+		return nil, exitcode.With(exitcode.Invalid, fmt.Errorf("%s: %w", in.ManifestPath, err))
+	}
+	dir, err := filepath.Abs(filepath.Dir(in.ManifestPath))
+	if err != nil {
+		return nil, err
+	}
+	jobs, warnings, err := plan.Jobs(m, plan.Options{ManifestDir: dir, Bare: in.Bare, Strict: in.Strict, TimeoutSeconds: in.Timeout})
+	if err != nil {
+		return nil, exitcode.With(exitcode.Invalid, fmt.Errorf("%s: %w", in.ManifestPath, err))
+	}
+	p := &Prepared{Input: in, Parsed: m, Jobs: jobs, Warnings: warnings, Target: m.Deployment.Target}
+	return p, p.resolveModelDirs(ctx, modelRoot(dir, m.ModelDir))
+}
+
+// resolveModelDirs finds MODEL_DIR for each job: from its env_vars, its env_file
+// or the environment, in this order; else the models root that the manifest names,
+// which is its own directory unless it says otherwise.
+func (p *Prepared) resolveModelDirs(ctx context.Context, root string) error {
+	loaded := map[plan.EnvFile]envfile.Vars{}
+	for i := range p.Jobs {
+		job := &p.Jobs[i]
+		var fromFile string
+		if job.EnvFile != nil {
+			vars, done := loaded[*job.EnvFile]
+			if !done {
+				var err error
+				if vars, err = loadEnvFile(ctx, *job.EnvFile, p.Env); err != nil {
+					return err
+				}
+				loaded[*job.EnvFile] = vars
+			}
+			fromFile, _ = vars.Lookup("MODEL_DIR")
+		}
+		dir := firstNonEmpty(job.Env["MODEL_DIR"], fromFile, getenv(p.Env, "MODEL_DIR"))
+		job.ModelDir = modelRoot(root, dir)
+	}
+	return nil
+}
+
+// modelRoot is the models root of a manifest that lies in dir.
+func modelRoot(dir, root string) string {
+	if filepath.IsAbs(root) {
+		return filepath.Clean(root)
+	}
+	return filepath.Join(dir, root)
+}
+
+func loadEnvFile(ctx context.Context, f plan.EnvFile, env []string) (envfile.Vars, error) {
+	return envfile.Load(ctx, envfile.Options{
+		Path: f.Path, Format: f.Format, Base: env, Timeout: time.Duration(f.TimeoutSeconds) * time.Second,
+	})
+}
+
+func firstNonEmpty(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// getenv returns the last value of name in an environment.
+func getenv(env []string, name string) string {
+	value := ""
+	for _, kv := range env {
+		if k, v, _ := strings.Cut(kv, "="); k == name {
+			value = v
+		}
+	}
+	return value
+}
+
+// Check asks the target what would fail, when it can tell.
+func (p *Prepared) Check(ctx context.Context, t deploy.Target) error {
+	c, ok := t.(deploy.Checker)
+	if !ok {
+		return nil
+	}
+	if problems := c.Check(ctx, p.Jobs); len(problems) > 0 {
+		return exitcode.Errorf(exitcode.Invalid, "%s: %s", p.ManifestPath, strings.Join(problems, "\n"))
+	}
+	return nil
+}
+
+// Digest identifies the bytes of a manifest.
+func Digest(manifest []byte) string {
+	sum := sha256.Sum256(manifest)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Settings are what a run is told apart from its manifest.
+type Settings struct {
+	Runs        string // directory below which run directories are made
+	PerfCSV     string // empty: none is written
+	Concurrency int    // jobs at once, at least 1
+	Shared      bool   // let the group read and write the run directory
+	RunID       string // empty: a new one
+	Now         time.Time
+}
+
+// Create makes the run directory with everything that is expected to happen
+// written down: the manifest, the ledger, and the rendered files of each job.
+func (p *Prepared) Create(s Settings, t deploy.Target) (*rundir.Run, error) {
+	if s.RunID == "" {
+		s.RunID = NewID(s.Now)
+	}
+	runs, err := filepath.Abs(s.Runs)
+	if err != nil {
+		return nil, err
+	}
+	perf := s.PerfCSV
+	if perf != "" {
+		if perf, err = filepath.Abs(perf); err != nil {
+			return nil, err
+		}
+	}
+	path, err := filepath.Abs(p.ManifestPath)
+	if err != nil {
+		return nil, err
+	}
+	l := rundir.Ledger{
+		Version: rundir.LedgerVersion, RunID: s.RunID, Nonce: randomHex(16), ManifestDigest: Digest(p.Manifest),
+		ManifestPath: path, Target: t.Name(), CreatedAt: s.Now.UTC(),
+		Concurrency: max(1, s.Concurrency), Strict: p.Strict, PerfCSV: perf, Shared: s.Shared,
+		Pipeline: getenv(p.Env, "pipeline"), BuildNumber: getenv(p.Env, "BUILD_NUMBER"),
+	}
+	for _, j := range p.Jobs {
+		l.Jobs = append(l.Jobs, rundir.Entry{ID: j.ID, Key: j.Key})
+	}
+	r, err := rundir.Create(runs, l, p.Manifest)
+	if err != nil {
+		return nil, exitcode.With(exitcode.Error, err)
+	}
+	for _, j := range p.Jobs {
+		if err := p.stage(r, t, j, 1); err != nil {
+			return r, exitcode.Errorf(exitcode.Error, "job %s: cannot write its files: %w", j.ID, err)
+		}
+	}
+	return r, nil
+}
+
+// Attempt is a job with the identity of the run it belongs to.
+func (p *Prepared) Attempt(l rundir.Ledger, dir string, j plan.Job, number int) plan.Attempt {
+	return plan.Attempt{
+		Version: 1, RunID: l.RunID, Nonce: l.Nonce, ManifestDigest: l.ManifestDigest,
+		Number: number, Dir: dir, LogLimit: p.LogLimit, Job: j,
+	}
+}
+
+// stage renders a job into its attempt directory.
+func (p *Prepared) stage(r *rundir.Run, t deploy.Target, j plan.Job, number int) error {
+	dir, err := r.MakeAttemptDir(j.ID, number)
+	if err != nil {
+		return err
+	}
+	files, err := t.Render(p.Attempt(r.Ledger, dir, j, number))
+	if err != nil {
+		return err
+	}
+	return writeFiles(dir, files)
+}
+
+// NewID returns a run id that sorts by time.
+func NewID(now time.Time) string {
+	return now.UTC().Format("20060102-150405") + "-" + randomHex(3)
+}
+
+func randomHex(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails (crypto/rand)
+	return hex.EncodeToString(b)
+}
