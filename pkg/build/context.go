@@ -65,7 +65,7 @@ func contextObject(name string, data []byte, decode discover.Decode) (map[string
 	if err != nil {
 		// Valid JSON can be refused too, for a key that it has twice.
 		if text, ok := pythonToJSON(string(data)); ok && !json.Valid(data) {
-			return nil, exitcode.Errorf(exitcode.Invalid, "%s is a Python literal, and JSON is expected; as JSON it is:\n%s", name, text)
+			return nil, exitcode.Errorf(exitcode.Invalid, "%s is not JSON, but it can be read as a Python literal; as JSON it is:\n%s", name, text)
 		}
 		return nil, invalid(err)
 	}
