@@ -36,7 +36,7 @@ func Decode(data []byte) (*Manifest, error) {
 	var d document
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if err := json.Unmarshal(data, &d, options()); err != nil {
-		return nil, exitcode.With(exitcode.Invalid, explain(err))
+		return nil, exitcode.With(exitcode.Invalid, explain(err, data))
 	}
 	m := &Manifest{
 		Images:              d.BuiltImages,
@@ -171,16 +171,23 @@ func within(at jsontext.Pointer, err error) error {
 }
 
 // explain turns a library error into one sentence with a JSON pointer.
-func explain(err error) error {
+func explain(err error, data []byte) error {
 	var semantic *json.SemanticError
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.As(err, &semantic):
 		return fmt.Errorf("manifest: %s: %w", place(semantic.JSONPointer), reason(semantic))
 	case errors.As(err, &syntax):
-		return fmt.Errorf("manifest: not valid JSON at byte %d (%s): %w", syntax.ByteOffset, place(syntax.JSONPointer), syntax.Err)
+		line, column := position(data, syntax.ByteOffset)
+		return fmt.Errorf("manifest: line %d, column %d (%s): not valid JSON: %w", line, column, place(syntax.JSONPointer), syntax.Err)
 	}
 	return fmt.Errorf("manifest: %w", err)
+}
+
+// position turns a byte offset into a line and a column in bytes, both from 1.
+func position(data []byte, offset int64) (line, column int) {
+	before := data[:min(max(offset, 0), int64(len(data)))]
+	return bytes.Count(before, []byte("\n")) + 1, len(before) - bytes.LastIndexByte(before, '\n')
 }
 
 func place(p jsontext.Pointer) string {

@@ -32,6 +32,16 @@ func TestModelsKeepTheOrderOfTheDocument(t *testing.T) {
 	}
 }
 
+func TestNamesAreMatchedAsTheyAreWritten(t *testing.T) {
+	e := decode(t, `{"built_models": {"a": {"name": "a", "Name": "b", "TIMEOUT": 5, "_note": [1], "git_commit": "abc"}}, "Context": 5}`).Models[0]
+	if e.Card.Name != "a" || e.Card.Timeout.Set {
+		t.Errorf("card %+v", e.Card)
+	}
+	if !strings.Contains(string(e.Raw), `"git_commit": "abc"`) {
+		t.Errorf("raw %s", e.Raw)
+	}
+}
+
 func TestNullsAreAbsent(t *testing.T) {
 	m := decode(t, "\xef\xbb\xbf"+`{"built_images": {"a": null, "b": {"docker_image": null}}, "built_models": {"a": {"name": "a",
 		"args": null, "tags": null, "timeout": null, "env_vars": null, "slurm": null, "distributed": null, "n_gpus": null,
@@ -94,15 +104,20 @@ func TestErrorsNameThePointer(t *testing.T) {
 		`{"built_models": {"b": {"name": 5}}}`:                       `/built_models/b/name: a number is not allowed here`,
 		`{"built_models": {"b": {"slurm": {"nodes": "x"}}}}`:         `/built_models/b/slurm/nodes: "x" is not an integer`,
 		`{"context": {"docker_env_vars": {"A": []}}}`:                `/context/docker_env_vars/A: a string, number or boolean`,
-		`{"context": {"pre_scripts": [5]}}`:                          `/context/pre_scripts/0: `,
+		`{"context": {"pre_scripts": [5]}}`:                          `/context/pre_scripts/0: a script is an object with a path`,
 		`{"built_models": {"b": 5}}`:                                 `/built_models/b: a number is not allowed here`,
 		`{"built_models": []}`:                                       `/built_models: `,
-		`{"built_models": {"b": {}, "b": {}}}`:                       `/built_models/b): duplicate`,
+		`{"built_models": {"b": {}, "b": {}}}`:                       `(/built_models/b): not valid JSON: duplicate`,
 		`{"deployment_config": {"distributed": {"nnodes": []}}}`:     `/deployment_config/distributed/nnodes: `,
 		`{"deployment_config": {"slurm": {"exclusive": "perhaps"}}}`: `/deployment_config/slurm/exclusive: "perhaps" is neither`,
-		`[]`:        `at the top: a list is not allowed here`,
-		``:          `not valid JSON at byte 0`,
-		`{"a": 1,}`: `not valid JSON at byte 7`,
+		`[]`: `at the top: a list is not allowed here`,
+		``:   `line 1, column 1 (at the top): not valid JSON: `,
+		`{"context": {"tools": [{"name": "a"}, 5]}}`:                 `/context/tools/1: a tool is an object`,
+		`{"context": {"tools": [{"name": []}]}}`:                     `/context/tools/0/name: a list is not allowed here`,
+		`{"context": {"post_scripts": [{"path": "x", "args": {}}]}}`: `/context/post_scripts/0/args: `,
+		"{\n \"a\": NaN\n}": `line 2, column 7 (/a): not valid JSON: `,
+		"{\"a\": \"\xff\"}": `not valid JSON: invalid UTF-8`,
+		`{"a": 1,}`:         `line 1, column 8 (at the top): not valid JSON: `,
 	} {
 		_, err := manifest.Decode([]byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -194,6 +194,17 @@ func TestDescribeKeepsSecretsAndControlCharacters(t *testing.T) {
 	})
 }
 
+func TestRedactLeavesTheJobAsItWas(t *testing.T) {
+	job := plan.Job{Env: map[string]string{"HF_TOKEN": "hunter2", "PLAIN": "x"}}
+	shown := plan.Redact(job)
+	if diff := cmp.Diff(map[string]string{"HF_TOKEN": "<set, not shown>", "PLAIN": "x"}, shown.Env); diff != "" {
+		t.Error(diff)
+	}
+	if job.Env["HF_TOKEN"] != "hunter2" {
+		t.Error("the job itself was changed")
+	}
+}
+
 func TestTheDirectoryMustBeAbsolute(t *testing.T) {
 	if _, _, err := plan.Jobs(manifestOf([]string{"a"}, nil), plan.Options{ManifestDir: "here"}); err == nil {
 		t.Error("a relative directory was taken")

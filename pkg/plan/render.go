@@ -84,8 +84,8 @@ func (d *description) program(j Job) {
 	for _, s := range j.PostScripts {
 		d.line("after", words(s.Path, s.Args))
 	}
-	d.line("scripts in", "MODEL_DIR when it is set, else "+quote(j.ModelDir))
-	d.line("runs in", "the work directory of each rank")
+	d.line("found in", quote(j.ModelDir)+", or MODEL_DIR where that is set")
+	d.line("runs in", "a work directory of each rank, with the files beside the program linked into it")
 }
 
 func (d *description) environment(j Job) {
