@@ -42,8 +42,9 @@ func (s *Script) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	case '{':
 		type object Script
 		return json.UnmarshalDecode(dec, (*object)(s))
+	default:
+		return &json.SemanticError{Err: errors.New("a script is an object with a path, or only the path")}
 	}
-	return &json.SemanticError{Err: errors.New("a script is an object with a path, or only the path")}
 }
 
 // Tool is a profiler or tracer that wraps the script: an object with a name and
@@ -71,6 +72,7 @@ func (t *Tool) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		err := json.Unmarshal(raw, &object)
 		t.Name = object.Name
 		return within(dec.StackPointer(), err)
+	default:
+		return &json.SemanticError{JSONPointer: dec.StackPointer(), Err: errors.New("a tool is an object with a name, or only the name")}
 	}
-	return &json.SemanticError{JSONPointer: dec.StackPointer(), Err: errors.New("a tool is an object with a name, or only the name")}
 }

@@ -218,6 +218,7 @@ func kind(k jsontext.Kind) string {
 		return "a list"
 	case '{':
 		return "an object"
+	default:
+		return "this value"
 	}
-	return "this value"
 }
