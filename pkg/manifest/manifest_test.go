@@ -74,10 +74,49 @@ func TestTopLevelBlocksMoveUnderTheDeployment(t *testing.T) {
 	}
 }
 
+func TestK8sAliases(t *testing.T) {
+	const top, own = `"k8s": {"namespace": "k"}, "kubernetes": {"namespace": "kubernetes"}`, `"kubernetes": {"namespace": "own"}`
+	for text, want := range map[string][2]string{
+		`{` + top + `}`: {"k", "/k8s/namespace"},
+		`{` + top + `, "deployment_config": {` + own + `}}`:                             {"own", "/deployment_config/kubernetes/namespace"},
+		`{` + top + `, "deployment_config": {` + own + `, "k8s": {"namespace": "dc"}}}`: {"dc", "/deployment_config/k8s/namespace"},
+	} {
+		d := decode(t, text).Deployment
+		if got := [2]string{d.K8s.Namespace, d.Pointer("k8s", "namespace")}; got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestFlagsAndWords(t *testing.T) {
+	for text, want := range map[string]manifest.Flag{
+		`true`: {Value: true, Set: true}, `"True"`: {Value: true, Set: true}, `1`: {Value: true, Set: true},
+		`false`: {Set: true}, `"no"`: {Set: true}, `null`: {}, `""`: {},
+	} {
+		if got := decode(t, `{"deployment_config": {"debug": `+text+`}}`).Deployment.Debug; got != want {
+			t.Errorf("%s is %+v, want %+v", text, got, want)
+		}
+	}
+	for text, want := range map[string]manifest.Words{
+		`"a b"`: {"a b"}, `["a", 2, true]`: {"a", "2", "true"}, `3`: {"3"}, `""`: nil, `null`: nil, `[]`: nil,
+	} {
+		if diff := cmp.Diff(want, decode(t, `{"context": {"docker_gpus": `+text+`}}`).Context.DockerGPUs); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+	}
+}
+
+func TestPointersOfEntries(t *testing.T) {
+	e := decode(t, `{"built_models": {"a/b~c": {}}}`).Models[0]
+	if got, want := e.Pointer("slurm", "nodes"), "/built_models/a~1b~0c/slurm/nodes"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestTargetName(t *testing.T) {
 	for block, want := range map[string]string{
 		`{}`: "local", `{"target": "docker"}`: "local", `{"target": "kubernetes"}`: "k8s", `{"target": "pbs"}`: "pbs",
-		`{"slurm": {}}`: "slurm", `{"kubernetes": {}}`: "k8s", `{"slurm": {}, "target": "local"}`: "local",
+		`{"pbs": {}}`: "pbs", `{"target": "lunar"}`: "lunar", `{"slurm": {}}`: "slurm", `{"kubernetes": {}}`: "k8s", `{"slurm": {}, "target": "local"}`: "local",
 	} {
 		if got := decode(t, `{"deployment_config": `+block+`}`).Deployment.TargetName(); got != want {
 			t.Errorf("%s: target %q, want %q", block, got, want)
@@ -110,6 +149,11 @@ func TestErrorsNameThePointer(t *testing.T) {
 		`{"built_models": {"b": {}, "b": {}}}`:                       `(/built_models/b): not valid JSON: duplicate`,
 		`{"deployment_config": {"distributed": {"nnodes": []}}}`:     `/deployment_config/distributed/nnodes: `,
 		`{"deployment_config": {"slurm": {"exclusive": "perhaps"}}}`: `/deployment_config/slurm/exclusive: "perhaps" is neither`,
+		`{"context": {"gpu_vendor": true}}`:                          `/context/gpu_vendor: a boolean is not allowed here`,
+		`{"context": {"gpu_vendor": {}}}`:                            `/context/gpu_vendor: an object is not allowed here`,
+		`{"context": "x"}`:                                           `/context: a string is not allowed here`,
+		`{"context": {"docker_env_vars": []}}`:                       `/context/docker_env_vars: a list is not allowed here`,
+		`{"deployment_config": {"docker_gpus": {}}}`:                 `/deployment_config/docker_gpus: a string, number or boolean is expected`,
 		`[]`: `at the top: a list is not allowed here`,
 		``:   `line 1, column 1 (at the top): not valid JSON: `,
 		`{"context": {"tools": [{"name": "a"}, 5]}}`:                 `/context/tools/1: a tool is an object`,

@@ -30,17 +30,6 @@ func (f *Flag) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the boolean, or null when it is not set.
-func (f Flag) MarshalJSON() ([]byte, error) {
-	switch {
-	case !f.Set:
-		return []byte("null"), nil
-	case f.Value:
-		return []byte("true"), nil
-	}
-	return []byte("false"), nil
-}
-
 // Words is a list of words that files also spell as one scalar.
 type Words []string
 
