@@ -1,0 +1,121 @@
+// Package rank is `assay rank`: it wraps one rank of a job on whatever target.
+// It reads the job file, records the begin, builds the environment and a private
+// working directory, runs the pre-scripts, the workload and the post-scripts,
+// streams their output to files while picking up readings, ends whatever they
+// leave behind, collects the declared results, and records the end. It returns
+// only after the end marker is durable.
+//
+// Run makes its process a subreaper and watches its children, so it belongs in a
+// process of its own.
+//
+// Exit codes: the workload's own; 128+n when it died of signal n, or when the
+// wrapper was told to stop by signal n; ExitTimeout at the time limit;
+// ExitNotFound or ExitNotExecutable when there is no program to run; 4 when the
+// env_file is refused; 6 when a pre-script failed or the evidence could not be
+// written.
+package rank
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"assay/pkg/exitcode"
+	"assay/pkg/plan"
+)
+
+// Exit codes of the wrapper beyond those of the workload, as shells and
+// timeout(1) use them.
+const (
+	ExitTimeout       = 124 // the time limit was reached
+	ExitNotExecutable = 126 // the program cannot be executed
+	ExitNotFound      = 127 // there is no such program
+)
+
+// Options says which rank of which job to run, and where it stands.
+type Options struct {
+	JobFile   string     // path of job.json, a plan.Attempt
+	Rank      int        // 0 … world size - 1
+	Placement *Placement // nil: ranks fill one node after the other
+
+	MasterAddr string   // host of rank 0
+	MasterPort int      // 0: the job's own
+	Node       string   // the scheduler's name of this node; empty: the host name
+	Hosts      []string // host of every node by node rank, where the target knows them
+
+	Env     []string         // inherited environment, as KEY=VALUE
+	Stderr  io.Writer        // for what cannot be said in the rank's own log; may be nil
+	Signals <-chan os.Signal // what tells the wrapper to stop; nil: it listens for TERM, INT and HUP itself
+}
+
+// Placement says where a rank stands when the target decides that.
+type Placement struct {
+	NodeRank  int
+	LocalRank int
+}
+
+// Run runs one rank. The exit code is what the process should exit with. The
+// error is set when there is no end marker to tell what happened: a job file
+// that cannot be read, a rank that was started before, evidence that cannot be
+// written. The end of ctx stops the workload as SIGTERM does.
+func Run(ctx context.Context, o Options) (int, error) {
+	if o.Stderr == nil {
+		o.Stderr = io.Discard
+	}
+	attempt, err := readJob(o.JobFile, o.Rank)
+	if err != nil {
+		return int(exitcode.Of(err)), err
+	}
+	w, err := newWrapper(attempt, o)
+	if err != nil {
+		return int(exitcode.Of(err)), err
+	}
+	defer w.close()
+	w.execute(ctx)
+	if err := w.finish(); err != nil {
+		return int(exitcode.Of(err)), err
+	}
+	return w.end.ExitCode, nil
+}
+
+// readJob reads the job file and checks what the wrapper relies on.
+func readJob(path string, rank int) (plan.Attempt, error) {
+	var a plan.Attempt
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return a, exitcode.Errorf(exitcode.Invalid, "job file: %w", err)
+	}
+	if err := json.Unmarshal(data, &a); err != nil {
+		return a, exitcode.Errorf(exitcode.Invalid, "job file %s: %w", path, err)
+	}
+	if !filepath.IsAbs(a.Dir) {
+		return a, exitcode.Errorf(exitcode.Invalid, "job file %s: dir %q is not an absolute path", path, a.Dir)
+	}
+	if rank < 0 || rank >= a.Job.WorldSize {
+		return a, exitcode.Errorf(exitcode.Invalid, "rank %d is not one of the %d ranks of job %s", rank, a.Job.WorldSize, a.Job.ID)
+	}
+	if len(a.Job.Program.Command) == 0 && a.Job.Program.Script == "" {
+		return a, exitcode.Errorf(exitcode.Invalid, "job file %s: job %s has neither a command nor a script", path, a.Job.ID)
+	}
+	return a, nil
+}
+
+// place gives the node rank and the rank on the node.
+func place(o Options, ranksPerNode int) Placement {
+	if o.Placement != nil {
+		return *o.Placement
+	}
+	n := max(ranksPerNode, 1)
+	return Placement{NodeRank: o.Rank / n, LocalRank: o.Rank % n}
+}
+
+// sentence joins what is to be said in one message.
+func sentence(have, more string) string {
+	if have == "" {
+		return more
+	}
+	return fmt.Sprintf("%s; %s", have, more)
+}

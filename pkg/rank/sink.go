@@ -1,0 +1,195 @@
+package rank
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// sink is a log file with an optional size cap: the first half of the cap is
+// kept from the beginning, the rest from the end, and a line says what was cut
+// between. The end goes round in a second file, so memory stays constant. A
+// write that fails loses its bytes, is counted, and is tried again with the next.
+type sink struct {
+	path  string
+	f     *os.File
+	head  int64 // bytes that still fit before the cut; unused without a cap
+	limit int64 // 0: no cap
+	tail  *ring
+	last  byte // last byte written to f
+
+	bytes   int64 // given to the sink
+	dropped int64 // of these, not in the file
+	lost    int64 // since the last write that worked
+	err     error // the first failed write
+	fault   string
+}
+
+func newSink(path string, limit int64) (*sink, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &sink{path: path, f: f, limit: limit, head: limit - limit/2, last: '\n'}, nil
+}
+
+func (s *sink) name() string { return filepath.Base(s.path) }
+
+func (s *sink) write(p []byte) {
+	s.bytes += int64(len(p))
+	if s.limit <= 0 {
+		s.append(p)
+		return
+	}
+	if n := min(s.head, int64(len(p))); n > 0 {
+		s.head -= n
+		s.append(p[:n])
+		p = p[n:]
+	}
+	if len(p) == 0 {
+		return
+	}
+	if s.tail == nil {
+		s.tail = newRing(s.path+".tail", s.limit/2)
+	}
+	if err := s.tail.write(p); err != nil {
+		s.failed(err, len(p))
+	}
+}
+
+// append writes to the file itself. After a loss the file says so before it goes
+// on.
+func (s *sink) append(p []byte) {
+	if s.lost > 0 && s.say(fmt.Sprintf("[assay: %d bytes lost here: %v]\n", s.lost, s.err)) == nil {
+		s.lost = 0
+	}
+	if s.lost > 0 {
+		s.failed(s.err, len(p))
+		return
+	}
+	n, err := s.f.Write(p)
+	if n > 0 {
+		s.last = p[n-1]
+	}
+	if err != nil {
+		s.failed(err, len(p)-n)
+	}
+}
+
+// say writes a line of the wrapper's own, at the beginning of a line.
+func (s *sink) say(line string) error {
+	if s.last != '\n' {
+		line = "\n" + line
+	}
+	_, err := s.f.WriteString(line)
+	if err == nil {
+		s.last = '\n'
+	}
+	return err
+}
+
+func (s *sink) failed(err error, n int) {
+	if s.err == nil {
+		s.err = err
+	}
+	s.lost += int64(n)
+	s.dropped += int64(n)
+}
+
+// close puts the tail behind the head and closes the file.
+func (s *sink) close() {
+	if s.tail != nil {
+		s.joinTail()
+	}
+	if err := s.f.Close(); err != nil && s.err == nil {
+		s.err = err
+	}
+}
+
+func (s *sink) joinTail() {
+	defer s.tail.close()
+	cut := s.tail.total - s.tail.kept()
+	if cut > 0 {
+		s.dropped += cut
+		if err := s.say(fmt.Sprintf("[assay: %d bytes cut here]\n", cut)); err != nil {
+			s.failed(err, 0)
+		}
+	}
+	n, err := io.Copy(s.f, s.tail.reader())
+	if err != nil {
+		s.failed(err, int(s.tail.kept()-n))
+	}
+}
+
+// problem says what went wrong, or "".
+func (s *sink) problem() string {
+	text := s.fault
+	if s.err != nil {
+		text = sentence(text, fmt.Sprintf("%s could not be kept whole: %v (%d of %d bytes are missing)", s.name(), s.err, s.dropped, s.bytes))
+	}
+	return text
+}
+
+// giveBack cuts up to n bytes off the end of the closed file.
+func (s *sink) giveBack(n int64) {
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return
+	}
+	n = min(n, info.Size())
+	if n > 0 && os.Truncate(s.path, info.Size()-n) == nil {
+		s.dropped = min(s.dropped+n, s.bytes)
+	}
+}
+
+// ring keeps the last size bytes written to it, in a file.
+type ring struct {
+	f     *os.File
+	err   error
+	size  int64
+	total int64 // bytes written so far
+}
+
+func newRing(path string, size int64) *ring {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
+	return &ring{f: f, err: err, size: size}
+}
+
+func (r *ring) write(p []byte) error {
+	if r.err != nil {
+		return r.err
+	}
+	if skip := int64(len(p)) - r.size; skip > 0 {
+		r.total += skip
+		p = p[skip:]
+	}
+	for len(p) > 0 {
+		at := r.total % r.size
+		n := min(int64(len(p)), r.size-at)
+		if _, err := r.f.WriteAt(p[:n], at); err != nil {
+			return err
+		}
+		r.total += n
+		p = p[n:]
+	}
+	return nil
+}
+
+func (r *ring) kept() int64 { return min(r.total, r.size) }
+
+// reader gives what is kept, oldest first.
+func (r *ring) reader() io.Reader {
+	if r.total <= r.size {
+		return io.NewSectionReader(r.f, 0, r.total)
+	}
+	at := r.total % r.size
+	return io.MultiReader(io.NewSectionReader(r.f, at, r.size-at), io.NewSectionReader(r.f, 0, at))
+}
+
+func (r *ring) close() {
+	if r.f != nil {
+		_ = r.f.Close()
+		_ = os.Remove(r.f.Name())
+	}
+}

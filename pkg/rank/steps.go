@@ -1,0 +1,125 @@
+package rank
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"assay/pkg/evidence"
+	"assay/pkg/exitcode"
+	"assay/pkg/plan"
+)
+
+// preScripts runs the pre-scripts in order. It reports false when the workload
+// must not start: one of them failed, or the wrapper was told to stop.
+func (w *wrapper) preScripts(ctx context.Context, p *prepared) bool {
+	for _, s := range w.attempt.Job.PreScripts {
+		step, e := w.step(ctx, p, "pre", s)
+		if e.stopped != nil {
+			w.stopped = e.stopped
+			w.stopBeforeStart()
+			return false
+		}
+		if step.ExitCode != 0 {
+			message := fmt.Sprintf("pre-script %s exited %d", step.Path, step.ExitCode)
+			if step.Message != "" {
+				message = fmt.Sprintf("pre-script %s: %s", step.Path, step.Message)
+			}
+			w.refuse("PRE_SCRIPT", int(exitcode.Error), "%s", message)
+			return false
+		}
+	}
+	if len(w.attempt.Job.PreScripts) > 0 {
+		w.tree.spareAll()
+	}
+	return true
+}
+
+// postScripts runs the post-scripts in order, all of them whatever happens.
+// Their failure is recorded and changes nothing else.
+func (w *wrapper) postScripts(ctx context.Context, p *prepared) {
+	for _, s := range w.attempt.Job.PostScripts {
+		w.step(context.WithoutCancel(ctx), p, "post", s)
+	}
+}
+
+// step runs one script with the environment and the logs of the workload. Each
+// has the time limit of the job; after a stop, only the grace.
+func (w *wrapper) step(ctx context.Context, p *prepared, kind string, s plan.Script) (evidence.Step, ending) {
+	began := time.Now()
+	step := evidence.Step{Kind: kind, Path: s.Path}
+	limit := time.Duration(w.attempt.Job.TimeoutSeconds) * time.Second
+	if w.end.Outcome == evidence.OutcomeStopped {
+		limit = w.grace
+	}
+	e, err := w.runScript(ctx, p, s, limit)
+	switch {
+	case err != nil:
+		step.ExitCode, step.Message = notRunnableExit(err), err.Error()
+	case e.timedOut:
+		step.ExitCode, step.Message = ExitTimeout, fmt.Sprintf("ended at its time limit of %v", limit)
+	case e.stopped != nil:
+		step.ExitCode, step.Message = signalExit(e.stopped), "stopped by "+signalName(e.stopped)
+	case e.status.Signaled():
+		step.ExitCode, step.Message = signalExit(e.status.Signal()), "ended by "+signalName(e.status.Signal())
+	default:
+		step.ExitCode = e.status.ExitStatus()
+	}
+	step.ElapsedSeconds = time.Since(began).Seconds()
+	w.end.Steps = append(w.end.Steps, step)
+	return step, e
+}
+
+// runScript runs a script and waits for it alone: a pre-script may leave a
+// service running.
+func (w *wrapper) runScript(ctx context.Context, p *prepared, s plan.Script, limit time.Duration) (ending, error) {
+	path, err := findScript(p.modelDir, s.Path)
+	if err != nil {
+		return ending{}, err
+	}
+	argv, err := p.scriptArgv(path, s.Args)
+	if err != nil {
+		return ending{}, err
+	}
+	c, err := p.find(argv)
+	if err != nil {
+		return ending{}, err
+	}
+	started, err := w.launch(p, c)
+	if err != nil {
+		return ending{}, err
+	}
+	return w.await(ctx, started, limit), nil
+}
+
+// workload runs the workload. It reports whether it was started.
+func (w *wrapper) workload(ctx context.Context, p *prepared) bool {
+	c, err := w.resolve(p)
+	if err == nil {
+		var started *child
+		if started, err = w.launch(p, c); err == nil {
+			limit := time.Duration(w.attempt.Job.TimeoutSeconds) * time.Second
+			w.record(w.watch(ctx, started, limit), limit)
+			return true
+		}
+		err = launchError(c, err)
+	}
+	w.refuse("LAUNCH_REFUSED", notRunnableExit(err), "%v", err)
+	return false
+}
+
+// launchError explains why the kernel did not execute a program that is there.
+func launchError(c command, err error) error {
+	exit, hint := ExitNotExecutable, ""
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		exit, hint = ExitNotFound, "; the interpreter or loader that it names does not exist"
+	case errors.Is(err, syscall.ENOEXEC):
+		hint = "; it is made for another kind of machine, or damaged"
+	case errors.Is(err, syscall.E2BIG):
+		hint = "; its arguments and environment are too long"
+	}
+	return &notRunnable{exit, fmt.Sprintf("%s cannot be executed: %v%s", c.path, errors.Unwrap(err), hint)}
+}

@@ -1,0 +1,281 @@
+package rank
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"assay/pkg/evidence"
+)
+
+// stopSignal stands for the end of the context.
+const stopSignal = syscall.SIGTERM
+
+// killRounds is how often KILL is sent, a second apart, before the wrapper gives
+// up on a process that the kernel does not end.
+const killRounds = 5
+
+// listen makes the signals that stop the wrapper arrive on a channel.
+func (w *wrapper) listen() {
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE) // a reader that went away must not end the wrapper
+	w.ignore = func() { signal.Stop(pipe) }
+	w.signals = w.options.Signals
+	if w.signals != nil {
+		return
+	}
+	c := make(chan os.Signal, 4)
+	signal.Notify(c, syscall.SIGTERM, syscall.SIGINT)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		signal.Notify(c, syscall.SIGHUP)
+	}
+	w.signals = c
+	w.ignore = func() { signal.Stop(pipe); signal.Stop(c) }
+}
+
+// ending is how a process, and all it left behind, came to an end.
+type ending struct {
+	ended    bool // the process itself has ended
+	status   syscall.WaitStatus
+	stopped  os.Signal // the wrapper was told to stop while it ran
+	timedOut bool
+	left     int // processes that had to be ended after it
+	immortal int // processes that KILL did not end
+}
+
+// supervisor is the state of one watch.
+type supervisor struct {
+	w       *wrapper
+	main    <-chan struct{} // nil once the process has ended
+	timer   *time.Timer
+	ending  ending
+	keep    bool // what the process leaves behind stays
+	told    bool // the tree has been told to end
+	killing int  // rounds of KILL
+}
+
+// watch waits until c and everything it left behind have ended, or c's time is
+// over, or the wrapper is told to stop. A nil c has ended already. limit 0 is no
+// limit.
+func (w *wrapper) watch(ctx context.Context, c *child, limit time.Duration) ending {
+	return (&supervisor{w: w}).run(ctx, c, limit)
+}
+
+// await is watch, but leaves alone what c leaves behind, unless c had to be
+// ended.
+func (w *wrapper) await(ctx context.Context, c *child, limit time.Duration) ending {
+	return (&supervisor{w: w, keep: true}).run(ctx, c, limit)
+}
+
+func (s *supervisor) run(ctx context.Context, c *child, limit time.Duration) ending {
+	w := s.w
+	s.timer = time.NewTimer(time.Hour)
+	s.timer.Stop()
+	defer s.timer.Stop()
+	if limit > 0 {
+		s.timer.Reset(limit)
+	}
+	cancelled := ctx.Done()
+	if c != nil {
+		s.main = c.done
+	} else {
+		cancelled = nil // what is left is being ended anyway
+		if s.childEnded(nil) {
+			return s.ending
+		}
+	}
+	for {
+		select {
+		case <-s.main:
+			if s.childEnded(c) {
+				return s.ending
+			}
+		case <-w.tree.changed:
+			if s.treeChanged() {
+				return s.ending
+			}
+		case sig := <-w.signals:
+			s.stop(sig)
+		case <-cancelled:
+			cancelled = nil
+			s.stop(stopSignal)
+		case <-s.timer.C:
+			if s.escalate() {
+				return s.ending
+			}
+		}
+	}
+}
+
+// childEnded notes the end of the process itself and ends what it left behind.
+// It reports whether nothing is left.
+func (s *supervisor) childEnded(c *child) bool {
+	s.main = nil
+	if c != nil {
+		s.ending.ended = true
+		if c.state != nil {
+			s.ending.status, _ = c.state.Sys().(syscall.WaitStatus)
+		}
+		s.stoppedFromOutside()
+	}
+	if left := s.w.tree.orphans(); len(left) == 0 || (s.keep && !s.told) {
+		return true
+	}
+	if !s.told {
+		s.ending.left = s.w.tree.signal(syscall.SIGTERM)
+		s.told = true
+		s.timer.Reset(s.w.grace)
+	}
+	return false
+}
+
+// stoppedFromOutside tells a workload that died by itself from one that was
+// killed along with the wrapper: schedulers signal every process of a step, and
+// the workload's end may be seen before the wrapper's own signal.
+func (s *supervisor) stoppedFromOutside() {
+	st := s.ending.status
+	if s.told || !st.Signaled() {
+		return
+	}
+	switch st.Signal() {
+	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP:
+	default:
+		return
+	}
+	select {
+	case sig := <-s.w.signals:
+		s.ending.stopped = sig
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+// treeChanged reaps, and reports whether nothing is left.
+func (s *supervisor) treeChanged() bool {
+	left := s.w.tree.orphans()
+	if s.main == nil && len(left) == 0 {
+		return true
+	}
+	if s.killing > 0 {
+		s.w.tree.signal(syscall.SIGKILL) // what was forked meanwhile
+	}
+	return false
+}
+
+// stop passes a signal on. The first one starts the grace.
+func (s *supervisor) stop(sig os.Signal) {
+	n, ok := sig.(syscall.Signal)
+	if !ok {
+		n = stopSignal
+	}
+	s.w.note("received %s, passed on", signalName(sig))
+	if s.main != nil && s.ending.stopped == nil && !s.ending.timedOut {
+		s.ending.stopped = sig
+	}
+	s.w.tree.signal(n)
+	if !s.told {
+		s.told = true
+		s.timer.Reset(s.w.grace)
+	}
+}
+
+// escalate acts when the timer runs out: the time limit, the grace, or a round
+// of KILL. It reports whether there is nothing more to do.
+func (s *supervisor) escalate() bool {
+	switch {
+	case !s.told:
+		s.ending.timedOut = true
+		s.told = true
+		s.w.tree.signal(syscall.SIGTERM)
+		s.timer.Reset(s.w.grace)
+		return false
+	case s.killing == killRounds:
+		s.ending.immortal = max(len(s.w.tree.orphans()), 1)
+		return true
+	}
+	s.killing++
+	s.w.tree.signal(syscall.SIGKILL)
+	s.timer.Reset(time.Second)
+	return false
+}
+
+// sweep ends what is left after everything that was to run has run.
+func (w *wrapper) sweep(ctx context.Context) {
+	w.tree.spareNone()
+	w.noteLeft(w.watch(ctx, nil, 0))
+}
+
+// noteLeft says what had to be ended, and what could not be.
+func (w *wrapper) noteLeft(e ending) {
+	if e.left > 0 {
+		w.note("%d process(es) were left behind and have been ended", e.left)
+	}
+	if e.immortal > 0 {
+		w.end.Message = sentence(w.end.Message, fmt.Sprintf("%d process(es) could not be killed on %s", e.immortal, w.end.Host))
+	}
+}
+
+// record turns the end of the workload into the outcome of the rank.
+func (w *wrapper) record(e ending, limit time.Duration) {
+	end := &w.end
+	switch {
+	case e.timedOut:
+		end.Outcome, end.ExitCode = evidence.OutcomeTimedOut, ExitTimeout
+		end.Message = sentence(end.Message, fmt.Sprintf("ended at its time limit of %v", limit))
+	case e.stopped != nil:
+		end.Outcome, end.ExitCode, end.Signal = evidence.OutcomeStopped, signalExit(e.stopped), signalName(e.stopped)
+		end.Message = sentence(end.Message, "stopped by "+signalName(e.stopped))
+	case !e.ended:
+		end.Outcome, end.ExitCode = evidence.OutcomeUnknown, ExitTimeout
+	case e.status.Signaled():
+		end.Outcome, end.ExitCode = evidence.OutcomeSignaled, signalExit(e.status.Signal())
+		end.Signal = signalName(e.status.Signal())
+	default:
+		end.Outcome, end.ExitCode = evidence.OutcomeExited, e.status.ExitStatus()
+	}
+	w.noteLeft(e)
+}
+
+// signalExit is the exit code that stands for a signal, as in shells.
+func signalExit(sig os.Signal) int {
+	if n, ok := sig.(syscall.Signal); ok {
+		return 128 + int(n)
+	}
+	return 128 + int(stopSignal)
+}
+
+// signalName is e.g. "SIGKILL"; signals without a name get their number.
+func signalName(sig os.Signal) string {
+	n, ok := sig.(syscall.Signal)
+	if !ok {
+		return sig.String()
+	}
+	if name := unix.SignalName(n); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal %d", int(n))
+}
+
+// launch starts a program of the rank with its output going to the logs.
+func (w *wrapper) launch(p *prepared, c command) (*child, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	attr := func() *os.ProcAttr {
+		return &os.ProcAttr{Dir: p.work, Env: p.env, Files: []*os.File{null, w.stdout.w, w.stderr.w}}
+	}
+	started, err := w.tree.start(c.path, c.argv, attr())
+	if errors.Is(err, syscall.ENOEXEC) { // a script without `#!`
+		if bash, ferr := p.find(append([]string{"bash", c.path}, c.argv[1:]...)); ferr == nil {
+			return w.tree.start(bash.path, bash.argv, attr())
+		}
+	}
+	return started, err
+}

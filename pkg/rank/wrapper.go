@@ -1,0 +1,249 @@
+package rank
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"assay/pkg/envfile"
+	"assay/pkg/evidence"
+	"assay/pkg/exitcode"
+	"assay/pkg/metric"
+	"assay/pkg/plan"
+	"assay/pkg/rundir"
+)
+
+// defaultGrace is the time between TERM and KILL when the job names none.
+const defaultGrace = 10 * time.Second
+
+// wrapper is one rank while it runs.
+type wrapper struct {
+	attempt plan.Attempt
+	options Options
+	rank    int
+	place   Placement
+	dir     string // of the rank
+	grace   time.Duration
+
+	end     evidence.End // filled while the rank goes on
+	own     *os.File     // assay.log
+	signals <-chan os.Signal
+	ignore  func() // stops listening for signals
+	tree    *tree
+	guard   *guard
+
+	stdout, stderr *stream
+	collector      *metric.Collector
+	live           *live
+	fileReadings   []metric.Reading
+	fileProblems   []metric.Problem
+	stopped        os.Signal // the signal that told the wrapper to stop
+}
+
+// newWrapper claims the directory of the rank and makes the begin marker durable.
+func newWrapper(a plan.Attempt, o Options) (*wrapper, error) {
+	dir := rundir.RankDir(a.Dir, o.Rank)
+	id := identity(a, o.Rank)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, exitcode.Errorf(exitcode.Error, "rank %d: %w", o.Rank, err)
+	}
+	if err := refuseSecondStart(dir, id); err != nil {
+		return nil, err
+	}
+	w := &wrapper{
+		attempt: a, options: o, rank: o.Rank, place: place(o, a.Job.RanksPerNode), dir: dir,
+		grace: time.Duration(a.KillGraceMS) * time.Millisecond,
+	}
+	if w.grace <= 0 {
+		w.grace = defaultGrace
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	w.end = evidence.End{
+		Version: evidence.MarkerVersion, Identity: id, Host: host, Node: o.Node, StartedAt: time.Now(),
+	}
+	if w.end.Node == "" {
+		w.end.Node = host
+	}
+	if err := w.open(); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// open creates the directories and logs, then the begin marker. The logs are
+// created exclusively: of two wrappers started at once, one goes on.
+func (w *wrapper) open() error {
+	for _, name := range []string{rundir.ResultsDir, rundir.WorkDir} {
+		if err := os.MkdirAll(filepath.Join(w.dir, name), 0o700); err != nil {
+			return exitcode.Errorf(exitcode.Error, "rank %d: %w", w.rank, err)
+		}
+	}
+	var err error
+	w.own, err = os.OpenFile(filepath.Join(w.dir, rundir.WrapperLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return exitcode.Errorf(exitcode.Error, "rank %d: %w", w.rank, err)
+	}
+	names := declaredNames(w.attempt.Job.Expect)
+	w.collector = metric.NewCollector(names)
+	w.live = newLive(filepath.Join(w.dir, rundir.MetricsFile), w.passedBy, w.collector.Changed)
+	open := func(name string) (*stream, error) {
+		s, err := newStream(filepath.Join(w.dir, name), w.attempt.LogLimit)
+		if err == nil && !w.attempt.Job.SkipMetrics {
+			s.scan = newScanner(name, len(names) > 0, w.collector.Line)
+			s.after = w.live.poke
+		}
+		return s, err
+	}
+	if w.stdout, err = open(rundir.StdoutFile); err == nil {
+		w.stderr, err = open(rundir.StderrFile)
+	}
+	if errors.Is(err, os.ErrExist) {
+		return exitcode.Errorf(exitcode.Error, "rank %d: another wrapper has claimed %s; it is not started twice", w.rank, w.dir)
+	}
+	if err != nil {
+		return exitcode.Errorf(exitcode.Error, "rank %d: %w", w.rank, err)
+	}
+	reserve(w.dir)
+	return w.writeBegin()
+}
+
+func (w *wrapper) close() {
+	if w.own != nil {
+		_ = w.own.Close()
+	}
+	for _, s := range []*stream{w.stdout, w.stderr} {
+		if s != nil {
+			s.abandon()
+		}
+	}
+}
+
+// note writes a line to the wrapper's own log.
+func (w *wrapper) note(format string, args ...any) {
+	_, _ = fmt.Fprintf(w.own, "%s %s\n", time.Now().Format(time.RFC3339Nano), fmt.Sprintf(format, args...))
+}
+
+// refuse records that the workload was not started.
+func (w *wrapper) refuse(code string, exit int, format string, args ...any) {
+	w.end.Outcome, w.end.Code, w.end.ExitCode = evidence.OutcomeRefused, code, exit
+	w.end.Message = sentence(w.end.Message, fmt.Sprintf(format, args...))
+	w.note("%s: %s", code, w.end.Message)
+}
+
+// execute does everything between the two markers. It never panics: whatever
+// goes wrong in here becomes part of the end marker.
+func (w *wrapper) execute(ctx context.Context) {
+	defer w.settle()
+	defer func() {
+		if r := recover(); r != nil {
+			w.note("panic: %v\n%s", r, debug.Stack())
+			w.refuse("INTERNAL", int(exitcode.Internal), "the wrapper failed, which is a bug: %v", r)
+		}
+	}()
+	w.listen()
+	var err error
+	if w.tree, err = newTree(); err != nil {
+		w.note("%v", err)
+	}
+	env, ok := w.environment(ctx)
+	if !ok {
+		return
+	}
+	job := w.prepare(env)
+	w.stdout.start()
+	w.stderr.start()
+	w.guard = startGuard(w.tree, filepath.Join(w.dir, rundir.ResultsDir))
+	if w.preScripts(ctx, job) && w.workload(ctx, job) {
+		w.postScripts(ctx, job)
+	}
+	w.sweep(ctx)
+	w.drain()
+	w.collect(job)
+}
+
+// settle ends what must not outlive the rank, also after a panic.
+func (w *wrapper) settle() {
+	w.drain()
+	w.guard.dismiss()
+	if w.ignore != nil {
+		w.ignore()
+	}
+	if w.tree != nil {
+		w.tree.close()
+	}
+}
+
+// drain waits for the last bytes of the output and closes the logs.
+func (w *wrapper) drain() {
+	for _, s := range []*stream{w.stdout, w.stderr} {
+		if problem := s.finish(); problem != "" {
+			w.note("%s", problem)
+			w.end.Message = sentence(w.end.Message, problem)
+		}
+	}
+	w.end.Stdout, w.end.Stderr = w.stdout.log(), w.stderr.log()
+}
+
+// environment builds the environment of the workload. It reports false when the
+// env_file was refused or the wrapper was told to stop meanwhile.
+func (w *wrapper) environment(ctx context.Context) ([]string, bool) {
+	env := w.options.Env
+	if f := w.attempt.Job.EnvFile; f != nil {
+		vars, err := w.loadEnvFile(ctx, *f)
+		switch {
+		case w.stopped != nil:
+			w.stopBeforeStart()
+			return nil, false
+		case err != nil:
+			w.refuse("ENV_FILE", int(exitcode.Invalid), "%v", err)
+			return nil, false
+		}
+		w.note("env_file %s: %s", f.Path, vars)
+		env = vars.Apply(env)
+	}
+	return w.rankEnv(env), true
+}
+
+// loadEnvFile reads the env_file, and gives up when a signal arrives.
+func (w *wrapper) loadEnvFile(ctx context.Context, f plan.EnvFile) (envfile.Vars, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		vars envfile.Vars
+		err  error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		vars, err := envfile.Load(ctx, envfile.Options{
+			Path: f.Path, Format: f.Format, Base: w.options.Env, Dir: w.attempt.Job.ModelDir,
+			Timeout: time.Duration(f.TimeoutSeconds) * time.Second,
+		})
+		done <- answer{vars, err}
+	}()
+	select {
+	case a := <-done:
+		if ctx.Err() != nil {
+			w.stopped = stopSignal
+		}
+		return a.vars, a.err
+	case w.stopped = <-w.signals:
+		cancel()
+		a := <-done
+		return a.vars, a.err
+	}
+}
+
+// stopBeforeStart records that the wrapper was told to stop before the workload.
+func (w *wrapper) stopBeforeStart() {
+	w.end.Outcome, w.end.ExitCode, w.end.Signal = evidence.OutcomeStopped, signalExit(w.stopped), signalName(w.stopped)
+	w.end.Message = sentence(w.end.Message, fmt.Sprintf("stopped by %s before the workload started", signalName(w.stopped)))
+	w.note("%s", w.end.Message)
+}
