@@ -148,7 +148,7 @@ func (p *planner) job(e manifest.Entry) Job {
 	if !p.opt.Bare {
 		job.Image = p.m.Images[e.Key].DockerImage
 	}
-	job.Expect = p.expect(e, job.WorldSize)
+	job.Expect = p.expect(e, job)
 	p.checkEntry(e, job)
 	return job
 }
@@ -242,7 +242,7 @@ func restricts(gpus manifest.Words) bool {
 }
 
 // expect fills what the job will be judged by.
-func (p *planner) expect(e manifest.Entry, worldSize int) verdict.Expectation {
+func (p *planner) expect(e manifest.Entry, job Job) verdict.Expectation {
 	c := e.Card
 	contract := c.Contract
 	if contract == "" {
@@ -261,10 +261,12 @@ func (p *planner) expect(e manifest.Entry, worldSize int) verdict.Expectation {
 	return verdict.Expectation{
 		Contract:        contract,
 		RanksPolicy:     policy,
-		WorldSize:       worldSize,
+		WorldSize:       job.WorldSize,
 		Metrics:         c.Metrics,
 		Thresholds:      c.Thresholds,
 		MultipleResults: c.MultipleResults,
 		Strict:          p.opt.Strict,
+		TimeoutSeconds:  job.TimeoutSeconds,
+		SkipMetrics:     job.SkipMetrics,
 	}
 }
