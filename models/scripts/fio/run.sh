@@ -25,8 +25,7 @@ run() {
 }
 
 # field NAME N: field N of a job's terse line. Field 5 is the error number, 7 and 48
-# are the bandwidth of reads and writes in KiB/s, 49 is the rate of writes and 57
-# their mean completion latency in microseconds.
+# are the bandwidth of reads and writes in KiB/s, 49 is the rate of writes.
 field() {
   awk -F ';' -v n="$2" -v job="$1" '
     $1 == 3 && $3 == job { if ($5 == 0) { print $n; ok = 1 } }
@@ -43,12 +42,10 @@ mbs() { awk -v kib="$1" 'BEGIN { printf "%.3f", kib * 1024 / 1e6 }'; }
 write=$(field seqwrite 48)
 read=$(field seqread 7)
 iops=$(field syncwrite 49)
-latency=$(field syncwrite 57)
 cat >"$csv" <<END
 model,performance,metric
 write,$(mbs "$write"),writeMBs
 read,$(mbs "$read"),readMBs
 sync-write,$iops,syncWriteIops
-sync-write-latency,$latency,syncWriteMeanUs
 END
 cat "$csv"
