@@ -1,0 +1,114 @@
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"assay/pkg/document"
+	"assay/pkg/launcher"
+	"assay/pkg/plan"
+)
+
+// cards checks a file of one card, or of a list of cards.
+func (c *checker) cards(root document.Node) {
+	if root.Kind() != document.KindArray {
+		c.schema("card", root, nil)
+		c.oneCard(root)
+		return
+	}
+	names := map[string]document.Node{}
+	for n := range root.Children() {
+		c.schema("card", n, nil)
+		c.oneCard(n)
+		name := n.Get("name")
+		if name.Kind() != document.KindString {
+			continue
+		}
+		if first, ok := names[name.Text()]; ok {
+			c.at(Warning, NameDuplicate, name, fmt.Sprintf("the name %q is already on line %d; both cannot be selected together", name.Text(), first.Position().Line), "")
+			continue
+		}
+		names[name.Text()] = name
+	}
+}
+
+func (c *checker) oneCard(card document.Node) {
+	times := &shortTimes{}
+	c.card(card, deployment{}, times)
+}
+
+// card checks one card, or one entry of a manifest with its deployment.
+func (c *checker) card(card document.Node, d deployment, times *shortTimes) {
+	if card.Kind() != document.KindObject {
+		return
+	}
+	own, launch := card.Get("slurm"), card.Get("distributed")
+	c.nodesAgree(own, launch)
+	c.nodesOverridden(own, launch, d)
+	c.launcher(launch)
+	c.scope(card, d)
+	c.program(card)
+	c.args(card)
+	metrics := c.metrics(card.Get("metrics"))
+	c.thresholds(card.Get("thresholds"), &metrics, card)
+	c.envNames(card.Get("env_vars"))
+	if own.Get("time").Given() {
+		mine := &shortTimes{}
+		mine.note(card)
+		c.slurmTime(own, mine)
+		return
+	}
+	times.note(card)
+}
+
+// program checks that there is something to run.
+func (c *checker) program(card document.Node) {
+	if card.Get("scripts").Text() == "" || !card.Get("scripts").Given() {
+		if command := card.Get("command"); !command.Given() {
+			c.atKey(Error, NoProgram, card, "there is neither scripts nor command: nothing to run", "add scripts, a path relative to MODEL_DIR, or command, a list")
+		}
+	}
+}
+
+// args checks that arguments in one string can be split into words.
+func (c *checker) args(card document.Node) {
+	n := card.Get("args")
+	if n.Kind() != document.KindString {
+		return
+	}
+	if _, err := plan.SplitWords(n.Text()); err != nil {
+		c.at(Error, ArgsSyntax, n, "args cannot be split into words: "+err.Error(), "close the quote, or write args as a list")
+	}
+}
+
+// launcher checks that a launcher is known.
+func (c *checker) launcher(distributed document.Node) {
+	name := distributed.Get("launcher")
+	if name.Kind() != document.KindString || distributed.Get("enabled").Raw() == "false" {
+		return
+	}
+	if _, err := launcher.Find(name.Text()); err != nil {
+		c.at(Error, LauncherUnknown, name, err.Error(), "")
+	}
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// envNames checks the names of environment variables. Any name without = can be
+// handed to a program, but a shell reads only its own kind.
+func (c *checker) envNames(env document.Node) {
+	if env.Kind() != document.KindObject {
+		return
+	}
+	for v := range env.Children() {
+		name := v.Key()
+		switch {
+		case variableName.MatchString(name) || strings.HasPrefix(name, "_"):
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			c.atKey(Error, EnvName, v, fmt.Sprintf("%q cannot be the name of an environment variable", name), "use letters, digits and underscores, and no digit first")
+		default:
+			c.atKey(Warning, EnvName, v, fmt.Sprintf("%q is not a name that a shell can read", name), "use letters, digits and underscores, and no digit first")
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package lint
+
+import "assay/pkg/document"
+
+// The codes of findings, beside those of package document.
+const (
+	ReadFailed          = "READ_FAILED"
+	KindUnknown         = "KIND_UNKNOWN"
+	Internal            = "INTERNAL"
+	ModelWithoutImage   = "MODEL_WITHOUT_IMAGE"
+	ImageWithoutModel   = "IMAGE_WITHOUT_MODEL"
+	NodesMismatch       = "NODES_MISMATCH"
+	NodesOverridden     = "NODES_OVERRIDDEN"
+	ScopeNodes          = "SCOPE_NODES"
+	LauncherUnknown     = "LAUNCHER_UNKNOWN"
+	SlurmTimeShort      = "SLURM_TIME_SHORT"
+	SlurmTimeFormat     = "SLURM_TIME_FORMAT"
+	SlurmBlockMissing   = "SLURM_BLOCK_MISSING"
+	BlockMoved          = "BLOCK_MOVED"
+	BlockIgnored        = "BLOCK_IGNORED"
+	ThresholdNoBound    = "THRESHOLD_NO_BOUND"
+	ThresholdNotFinite  = "THRESHOLD_NOT_FINITE"
+	ThresholdComparison = "THRESHOLD_COMPARISON"
+	ThresholdEmpty      = "THRESHOLD_EMPTY"
+	ThresholdEquality   = "THRESHOLD_EQUALITY"
+	ThresholdMetric     = "THRESHOLD_METRIC"
+	MetricName          = "METRIC_NAME"
+	MetricUnit          = "METRIC_UNIT"
+	MetricDuplicate     = "METRIC_DUPLICATE"
+	NameDuplicate       = "NAME_DUPLICATE"
+	NoProgram           = "NO_PROGRAM"
+	NoModels            = "NO_MODELS"
+	ArgsSyntax          = "ARGS_SYNTAX"
+	EnvName             = "ENV_NAME"
+	EnvFileMissing      = "ENV_FILE_MISSING"
+	EnvFileSyntax       = "ENV_FILE_SYNTAX"
+	PerfHeader          = "PERF_HEADER"
+	PerfWidth           = "PERF_WIDTH"
+	PerfQuote           = "PERF_QUOTE"
+	PerfNUL             = "PERF_NUL"
+	PerfValue           = "PERF_VALUE"
+	PerfTorn            = "PERF_TORN"
+)
+
+// Rule explains one code.
+type Rule struct {
+	Code     string
+	Severity Severity // what it usually is
+	Text     string   // one sentence
+}
+
+// Codes returns every code that a finding can have, in the order of the docs.
+func Codes() []Rule {
+	return []Rule{
+		{ReadFailed, Error, "The file cannot be read: it is missing, unreadable, too large, or no regular file."},
+		{KindUnknown, Error, "The file is not recognised as a manifest, a card, a suite or a perf.csv."},
+		{document.CodeEmpty, Error, "The file has no content."},
+		{document.CodeSyntax, Error, "The file is not JSON or not YAML."},
+		{document.CodeEncoding, Error, "The file is not UTF-8."},
+		{document.CodeBOM, Warning, "The file begins with a byte order mark."},
+		{document.CodeDepth, Error, "Arrays and objects are nested too deep."},
+		{document.CodeDuplicate, Error, "An object has a key twice; readers disagree on which one counts."},
+		{document.CodeNumberRange, Error, "A number is not finite."},
+		{document.CodeYAML, Error, "The file uses YAML that has no JSON form, has several documents, or expands to more than is allowed."},
+		{document.CodeType, Error, "A value has the wrong type."},
+		{document.CodeEnum, Error, "A value is none of the words that are allowed."},
+		{document.CodeRequired, Error, "A key that is required is missing."},
+		{document.CodeRange, Error, "A value is too small, too large or empty."},
+		{document.CodePattern, Error, "A text does not have the form it must have."},
+		{document.CodeOther, Error, "A value violates its schema in another way."},
+		{document.CodeNearMiss, Warning, "A key is unknown and looks like a known one."},
+		{ModelWithoutImage, Error, "A built model has no image of the same key."},
+		{ImageWithoutModel, Warning, "An image has no model of the same key and is not used."},
+		{NodesMismatch, Error, "slurm.nodes and distributed.nnodes differ: sbatch and the launcher would disagree on the world size."},
+		{NodesOverridden, Warning, "A model's own number of nodes differs from the deployment's other block; the model's wins."},
+		{ScopeNodes, Error, "The scope needs another number of nodes: a pair exactly 2, a group at least 2."},
+		{LauncherUnknown, Error, "The launcher is not known."},
+		{SlurmTimeShort, Error, "slurm.time is shorter than an explicit timeout."},
+		{SlurmTimeFormat, Error, "slurm.time is no time that sbatch takes."},
+		{SlurmBlockMissing, Warning, "The target is slurm and there is no slurm block."},
+		{BlockMoved, Warning, "A deployment block at the top level is read as if it were under deployment_config."},
+		{BlockIgnored, Warning, "A deployment block is ignored because there is one that wins over it."},
+		{ThresholdNoBound, Error, "A threshold has none of min, max, equal and not_equal."},
+		{ThresholdNotFinite, Error, "A bound is not a finite number."},
+		{ThresholdComparison, Error, "A threshold has a comparison that is not known."},
+		{ThresholdEmpty, Error, "No value can satisfy a threshold."},
+		{ThresholdEquality, Warning, "A threshold wants equality of a quantity that is measured."},
+		{ThresholdMetric, Error, "A threshold is on a metric that nothing declares or can report."},
+		{MetricName, Warning, "A metric's name is not lowerCamelCase."},
+		{MetricUnit, Warning, "The unit in a metric's name is not the unit it declares."},
+		{MetricDuplicate, Warning, "A card declares a metric twice."},
+		{NameDuplicate, Warning, "Two cards of one file have the same name."},
+		{NoProgram, Error, "An entry has neither scripts nor command: there is nothing to run."},
+		{NoModels, Error, "The manifest has no model: nothing would run."},
+		{ArgsSyntax, Error, "args is one string and cannot be split into words."},
+		{EnvName, Warning, "A name of an environment variable is not one that a shell can read."},
+		{EnvFileMissing, Error, "The env_file cannot be read."},
+		{EnvFileSyntax, Error, "The env_file has a syntax error."},
+		{PerfHeader, Error, "The header of the perf.csv is not the known one."},
+		{PerfWidth, Error, "A row of the perf.csv has too few or too many cells."},
+		{PerfQuote, Error, "A quoted cell of the perf.csv is malformed."},
+		{PerfNUL, Error, "The perf.csv has NUL bytes."},
+		{PerfValue, Error, "A cell of the perf.csv is not what its column holds."},
+		{PerfTorn, Error, "The last row of the perf.csv has no line end: an append was interrupted."},
+		{Internal, Error, "The check itself failed: a bug."},
+	}
+}

@@ -1,0 +1,91 @@
+package lint
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"assay/pkg/document"
+)
+
+// Kind is what a file is.
+type Kind int
+
+// The kinds. The zero value is UnknownKind: it is found out.
+const (
+	UnknownKind Kind = iota
+	Manifest
+	Card // one card, or a list of cards
+	Suite
+	PerfCSV
+)
+
+func kindNames() []string { return []string{"unknown", "manifest", "card", "suite", "perf.csv"} }
+
+// String returns the name of the kind.
+func (k Kind) String() string {
+	if n := kindNames(); k >= 0 && int(k) < len(n) {
+		return n[k]
+	}
+	return "unknown"
+}
+
+// ParseKind reads the name of a kind.
+func ParseKind(name string) (Kind, error) {
+	for i, n := range kindNames() {
+		if i > 0 && n == name {
+			return Kind(i), nil
+		}
+	}
+	return UnknownKind, fmt.Errorf("there is no kind %q; the kinds are %s", name, strings.Join(kindNames()[1:], ", "))
+}
+
+// detect tells what a document is by what it has.
+func detect(name string, root document.Node) Kind {
+	if root.Kind() == document.KindArray {
+		return Card
+	}
+	if root.Kind() != document.KindObject {
+		return UnknownKind
+	}
+	for _, rule := range []struct {
+		kind Kind
+		keys []string
+	}{
+		{Manifest, []string{"built_images", "built_models"}},
+		{Suite, []string{"tests"}},
+		{Card, []string{"name", "scripts", "command", "dockerfile", "n_gpus"}},
+		{Manifest, []string{"context", "deployment_config", "credentials_required"}},
+	} {
+		for _, k := range rule.keys {
+			if root.Get(k).Exists() {
+				return rule.kind
+			}
+		}
+	}
+	base := strings.ToLower(filepath.Base(name))
+	switch {
+	case strings.Contains(base, "manifest"):
+		return Manifest
+	case strings.Contains(base, "suite"):
+		return Suite
+	case strings.HasPrefix(base, "models."):
+		return Card
+	}
+	for c := range root.Children() {
+		if document.Nearest(c.Key(), []string{"built_images", "built_models"}) != "" {
+			return Manifest
+		}
+	}
+	return UnknownKind
+}
+
+// looksLikePerfCSV says whether the name or the first line is a perf.csv's.
+func looksLikePerfCSV(name string, data []byte) bool {
+	if strings.EqualFold(filepath.Ext(name), ".csv") {
+		return true
+	}
+	line, _, _ := bytes.Cut(data[:min(len(data), 4096)], []byte("\n"))
+	return bytes.HasPrefix(line, []byte("model,n_gpus,"))
+}

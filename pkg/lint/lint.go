@@ -1,0 +1,257 @@
+// Package lint finds what is wrong with manifests, cards, suites and perf.csv
+// before anything runs: violations of their schema, and what no schema can say
+// because it is about several fields at once. It reports everything it finds, in
+// document order, and executes nothing.
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"assay/pkg/document"
+	"assay/schemas"
+)
+
+// Severity says whether a finding refuses a run.
+type Severity int
+
+// The severities. The zero value is Unknown.
+const (
+	Unknown Severity = iota
+	Warning
+	Error // `run` refuses the file
+)
+
+// String returns the spelling used in reports.
+func (s Severity) String() string {
+	switch s {
+	case Warning:
+		return "warning"
+	case Error:
+		return "error"
+	}
+	return "unknown"
+}
+
+// MarshalText returns the spelling used in reports.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the spelling used in reports.
+func (s *Severity) UnmarshalText(b []byte) error {
+	for _, v := range []Severity{Warning, Error} {
+		if v.String() == string(b) {
+			*s = v
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown severity %q", b)
+}
+
+// Finding is one thing that is wrong, with its place. Line and Column begin at 1
+// and count characters; both are 0 where there is no place in a file.
+type Finding struct {
+	File     string   `json:"file"`
+	Line     int      `json:"line"`
+	Column   int      `json:"column"`
+	Severity Severity `json:"severity"`
+	Code     string   `json:"code"`    // one of Codes
+	Pointer  string   `json:"pointer"` // JSON pointer (RFC 6901); empty for the file as a whole
+	Message  string   `json:"message"`
+	Fix      string   `json:"fix"` // what to write instead; empty where that is not known
+}
+
+// Options say how a file is looked at.
+type Options struct {
+	// Kind is what the file is; Unknown: the content and the name tell.
+	Kind Kind
+	// NoFiles keeps the check to the bytes at hand: an env_file is not opened.
+	NoFiles bool
+}
+
+// Result is what was found in one file.
+type Result struct {
+	File     string
+	Kind     Kind
+	Findings []Finding // in document order
+	// Document is the parsed file; nil when it cannot be parsed, and for perf.csv.
+	Document *document.Document
+
+	excerpts map[place]string // the source lines of the findings
+}
+
+type place struct {
+	file string
+	line int
+}
+
+// HasErrors says whether a run is refused.
+func (r *Result) HasErrors() bool { return r.has(Error) }
+
+// HasWarnings says whether there is a warning.
+func (r *Result) HasWarnings() bool { return r.has(Warning) }
+
+func (r *Result) has(s Severity) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == s })
+}
+
+// Linter checks files. It compiles each schema once, and is safe for concurrent
+// use.
+type Linter struct {
+	mu      sync.Mutex
+	schemas map[string]*document.Schema
+}
+
+// New returns a Linter.
+func New() *Linter { return &Linter{schemas: map[string]*document.Schema{}} }
+
+// File checks one file. That it cannot be read is a finding like any other.
+func File(path string, opt Options) *Result { return New().File(path, opt) }
+
+// Bytes checks content that is already in memory. The name is used in findings,
+// tells JSON from YAML, and its directory is where an env_file is looked for.
+func Bytes(name string, data []byte, opt Options) *Result { return New().Bytes(name, data, opt) }
+
+// File is like the function File.
+func (l *Linter) File(path string, opt Options) *Result {
+	if opt.Kind == PerfCSV || opt.Kind == UnknownKind && strings.EqualFold(filepath.Ext(path), ".csv") {
+		return l.perfFile(path)
+	}
+	data, err := document.Read(path)
+	if err != nil {
+		return readFailed(path, opt.Kind, err)
+	}
+	return l.Bytes(path, data, opt)
+}
+
+func readFailed(path string, kind Kind, err error) *Result {
+	message := strings.TrimPrefix(err.Error(), path+" ")
+	return &Result{File: path, Kind: kind, Findings: []Finding{{
+		File: path, Severity: Error, Code: ReadFailed, Message: message,
+	}}}
+}
+
+// Bytes is like the function Bytes.
+func (l *Linter) Bytes(name string, data []byte, opt Options) *Result {
+	if opt.Kind == PerfCSV || opt.Kind == UnknownKind && looksLikePerfCSV(name, data) {
+		return l.perfBytes(name, data)
+	}
+	doc, problems := document.Parse(name, data)
+	c := &checker{linter: l, doc: doc, opt: opt, result: &Result{File: name, Kind: opt.Kind, Document: doc, excerpts: map[place]string{}}}
+	c.excerpt = excerptOf(data)
+	for _, p := range problems {
+		c.problem(p)
+	}
+	if doc != nil {
+		c.check()
+	}
+	return c.finish()
+}
+
+// schema returns a compiled schema.
+func (l *Linter) schema(name string) (*document.Schema, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.schemas[name]; s != nil {
+		return s, nil
+	}
+	text, err := schemas.Read(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := document.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("schema %s: %w", name, err)
+	}
+	l.schemas[name] = s
+	return s, nil
+}
+
+// checker gathers the findings of one file.
+type checker struct {
+	linter  *Linter
+	doc     *document.Document
+	opt     Options
+	result  *Result
+	entries []entry
+	excerpt func(line int) string
+}
+
+// entry is a finding with its place in the order of the checked file: a finding
+// in an env_file stands where the manifest names that file.
+type entry struct {
+	Finding
+	order document.Position
+}
+
+func (c *checker) check() {
+	root := c.doc.Root()
+	if c.result.Kind == UnknownKind {
+		c.result.Kind = detect(c.result.File, root)
+	}
+	switch c.result.Kind {
+	case Manifest:
+		c.manifest(root)
+	case Card:
+		c.cards(root)
+	case Suite:
+		c.suite(root)
+	default:
+		c.at(Error, KindUnknown, root, "the file is not recognised as a manifest, a card, a suite or a perf.csv",
+			"a manifest has built_images and built_models, a suite has tests, and a card has a name")
+	}
+}
+
+// at reports something about a value.
+func (c *checker) at(s Severity, code string, n document.Node, message, fix string) {
+	c.add(s, code, n.Pointer(), n.Position(), message, fix)
+}
+
+// atKey reports something about a member, at its key.
+func (c *checker) atKey(s Severity, code string, n document.Node, message, fix string) {
+	c.add(s, code, n.Pointer(), n.KeyPosition(), message, fix)
+}
+
+func (c *checker) problem(p document.Problem) {
+	s := Error
+	if p.Warning {
+		s = Warning
+	}
+	c.add(s, p.Code, p.Pointer, p.Position, p.Message, p.Fix)
+}
+
+func (c *checker) add(s Severity, code, pointer string, pos document.Position, message, fix string) {
+	f := Finding{File: c.result.File, Line: pos.Line, Column: pos.Column, Severity: s, Code: code, Pointer: pointer, Message: message, Fix: fix}
+	c.entries = append(c.entries, entry{f, pos})
+}
+
+// finish puts the findings into document order, once each.
+func (c *checker) finish() *Result {
+	errors := map[string]bool{}
+	for _, e := range c.entries {
+		if e.Severity == Error {
+			errors[e.Pointer] = true
+		}
+	}
+	slices.SortStableFunc(c.entries, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.order.Line, b.order.Line), cmp.Compare(a.order.Column, b.order.Column),
+			cmp.Compare(b.Severity, a.Severity), strings.Compare(a.Code, b.Code), strings.Compare(a.Pointer, b.Pointer), strings.Compare(a.Message, b.Message))
+	})
+	var last Finding
+	for _, e := range c.entries {
+		// What is an error already need not be suspected of being a misspelling.
+		if e.Finding == last || e.Code == document.CodeNearMiss && errors[e.Pointer] {
+			continue
+		}
+		last = e.Finding
+		c.result.Findings = append(c.result.Findings, e.Finding)
+		p := place{e.File, e.Line}
+		if _, have := c.result.excerpts[p]; !have && e.File == c.result.File && e.Line > 0 {
+			c.result.excerpts[p] = c.excerpt(e.Line)
+		}
+	}
+	return c.result
+}
