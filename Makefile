@@ -26,7 +26,8 @@ race:
 	go test -race ./...
 
 bench: build
-	testdata/bench/bench.sh
+	go test -run "^$$" -bench . -benchtime 0.5s ./pkg/...
+	go run ./testdata/bench
 
 # The reference in docs/ and the pages in it that are made from the program.
 generate: build

@@ -34,7 +34,7 @@ func wrap() int {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	code, err := rank.Run(context.Background(), rank.Options{
 		JobFile: os.Args[3], Rank: number, MasterAddr: os.Args[7], MasterPort: port,
-		Env: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals,
+		Env: os.Environ(), Stderr: os.Stderr, Signals: signals,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -36,7 +36,7 @@ func (a *app) addSelection(c *cobra.Command, s *selection) {
 func addCardFlags(c *cobra.Command, s *selection) {
 	f := c.Flags()
 	f.StringVar(&s.root, "root", ".", "directory in which cards are looked for")
-	f.StringSliceVar(&s.tags, "tags", nil, "tags or names of the cards to select: any of them, dir:name, name:key=value")
+	f.StringArrayVar(&s.tags, "tags", nil, "tags or names of the cards to select: any of them, dir:name, name:key=value")
 	f.BoolVar(&s.allowDynamic, "allow-dynamic", false, "run scripts/*/get_models_json*, which is code, to get more cards")
 }
 

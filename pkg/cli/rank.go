@@ -28,7 +28,7 @@ func (a *app) rankCmd() *cobra.Command {
 			signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 			defer signal.Stop(signals)
 			opt.Env = append(a.Env, "ASSAY_BIN="+a.Binary)
-			opt.Stdout, opt.Stderr, opt.Signals = a.Out, a.Err, signals
+			opt.Stderr, opt.Signals = a.Err, signals
 			code, err := rank.Run(c.Context(), opt)
 			if err != nil {
 				return exitcode.With(exitcode.Code(code), err)

@@ -57,7 +57,7 @@ func Prepare(ctx context.Context, in Input) (*Prepared, error) {
 	if err != nil {
 		return nil, exitcode.With(exitcode.Invalid, fmt.Errorf("%s: %w", in.ManifestPath, err))
 	}
-	p := &Prepared{Input: in, Parsed: m, Jobs: jobs, Warnings: warnings, Target: m.Deployment.Target}
+	p := &Prepared{Input: in, Parsed: m, Jobs: jobs, Warnings: warnings, Target: m.Deployment.TargetName()}
 	return p, p.resolveModelDirs(ctx, modelRoot(dir, m.ModelDir))
 }
 
