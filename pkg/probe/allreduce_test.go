@@ -226,7 +226,7 @@ func TestAllReduceSurvivesStrangers(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, _ = io.WriteString(conn, words)
-			defer conn.Close() //nolint:errcheck // a stranger
+			defer conn.Close() // a stranger
 		}
 	})
 	if err := errors.Join(errs...); err != nil {
@@ -269,7 +269,7 @@ func TestAllReduceNamesATakenPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // the test is over
+	defer l.Close() // the test is over
 	err = AllReduce(t.Context(), AllReduceOptions{WorldSize: 2, MasterPort: portOf(t, l.Addr().String())}, io.Discard)
 	if exitcode.Of(err) != exitcode.Error || !strings.Contains(err.Error(), "address already in use") || !strings.Contains(err.Error(), "MASTER_PORT") {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestAllReduceGivesUpOnAnAbsentRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	port := portOf(t, l.Addr().String())
-	l.Close() //nolint:errcheck,gosec // nobody listens here any more
+	l.Close() // nobody listens here any more
 	err = AllReduce(t.Context(), AllReduceOptions{Rank: 1, WorldSize: 2, MasterPort: port, ConnectTimeout: 100 * time.Millisecond}, io.Discard)
 	if exitcode.Of(err) != exitcode.Error || !strings.Contains(err.Error(), "rank 1 cannot reach rank 0") {
 		t.Fatal(err)
@@ -296,7 +296,7 @@ func TestAllReduceWaitsForALateRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	port := portOf(t, l.Addr().String())
-	l.Close() //nolint:errcheck,gosec // rank 0 will listen here
+	l.Close() // rank 0 will listen here
 	errs := make([]error, 2)
 	var wg sync.WaitGroup
 	for _, rank := range []int{1, 0} {

@@ -11,9 +11,12 @@ import (
 	"assay/pkg/exitcode"
 )
 
-// causeGrace is how long a rank that lost a neighbour waits to be told why: the
-// neighbour may only have ended because of a third rank.
-const causeGrace = time.Second
+// A rank that lost a neighbour waits to be told why: the neighbour may only have
+// ended, or wait, because of a third rank. Rank 0 asks who is alive meanwhile.
+const (
+	rollCallLimit = time.Second
+	causeGrace    = 2 * rollCallLimit
+)
 
 // group is what a rank knows of the others once they have met.
 type group struct {
@@ -91,6 +94,12 @@ func (g *group) finish(ctx context.Context, err error) error {
 
 // reason waits a moment to be told why a neighbour was lost.
 func (g *group) reason(ctx context.Context, lost *lostError) error {
+	if g.root != nil {
+		if silent := g.root.rollCall(ctx, rollCallLimit); len(silent) > 0 {
+			return exitcode.Errorf(exitcode.Error, "rank(s) %s stalled: no answer for %s, after %w",
+				formatCPUs(silent), rollCallLimit, lost)
+		}
+	}
 	grace := time.NewTimer(causeGrace)
 	defer grace.Stop()
 	select {

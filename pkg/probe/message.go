@@ -28,6 +28,8 @@ const (
 	msgWelcome messageType = "welcome" // rank 0 to all, when all are there: what to do, and who is to the right
 	msgRefuse  messageType = "refuse"  // rank 0 to one that does not belong
 	msgResult  messageType = "result"  // a rank to rank 0: its mean time of a size
+	msgPing    messageType = "ping"    // rank 0 to all: who is alive?
+	msgPong    messageType = "pong"    // a rank to rank 0: I am
 	msgAbort   messageType = "abort"   // either way: this failed, end now
 	msgBye     messageType = "bye"     // rank 0 to all: done
 )

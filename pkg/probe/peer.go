@@ -84,6 +84,10 @@ func (s *sweep) valid() bool {
 // watch takes the messages of rank 0. Anything but a proper end ends this rank.
 func (p *peerControl) watch(rank int, cancel context.CancelCauseFunc) {
 	m, err := readMessage(p.conn)
+	for err == nil && m.Type == msgPing {
+		_ = writeMessage(p.conn, message{Type: msgPong, Rank: rank}) // a lost connection shows when it is read
+		m, err = readMessage(p.conn)
+	}
 	switch {
 	case err != nil:
 		// After this rank ended by itself nobody listens to this cancel any more.

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -97,15 +98,17 @@ func (r *ring[T]) allReduce(data []T) error {
 		copy(r.scratch, data)
 		return nil
 	}
-	r.chunks(segment(data, rank, n), func(chunk []T) error {
+	for chunk := range slices.Chunk(segment(data, rank, n), len(r.scratch)) {
 		r.queue <- bytesOf(chunk)
-		return nil
-	})
+	}
 	for step := range 2 * (n - 1) {
 		part := segment(data, (rank-step-1+2*n)%n, n)
 		adds, last := step < n-1, step == 2*(n-1)-1
-		err := r.chunks(part, func(chunk []T) error { return r.receive(chunk, adds, !last) })
-		if err != nil {
+		for chunk := range slices.Chunk(part, len(r.scratch)) {
+			err := r.receive(chunk, adds, !last)
+			if err == nil {
+				continue
+			}
 			if sendErr := r.sendErr.Load(); sendErr != nil {
 				return sendErr
 			}
@@ -116,18 +119,6 @@ func (r *ring[T]) allReduce(data []T) error {
 	<-r.flushed
 	if sendErr := r.sendErr.Load(); sendErr != nil {
 		return sendErr
-	}
-	return nil
-}
-
-// chunks calls do for each chunk of a segment, in order.
-func (r *ring[T]) chunks(part []T, do func(chunk []T) error) error {
-	for len(part) > 0 {
-		chunk := part[:min(len(part), len(r.scratch))]
-		part = part[len(chunk):]
-		if err := do(chunk); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -166,5 +157,5 @@ func segment[T any](data []T, i, n int) []T {
 // bytesOf is the memory of data, which is not empty. All machines that assay runs
 // on agree on the byte order.
 func bytesOf[T float](data []T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), len(data)*int(unsafe.Sizeof(data[0])))
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), len(data)*int(unsafe.Sizeof(data[0]))) //nolint:gosec // numbers go over the wire as they lie in memory
 }

@@ -21,6 +21,7 @@ type rootControl struct {
 	arrived chan struct{} // a word for each rank that registers
 	refused []string      // who was sent away, and why
 	results chan float64
+	pongs   chan int // ranks that answered a roll call
 }
 
 // registered is a rank that has come.
@@ -45,6 +46,7 @@ func (g *group) gather(ctx context.Context, cancel context.CancelCauseFunc, port
 		peers:   make([]*registered, g.size),
 		arrived: make(chan struct{}, g.size),
 		results: make(chan float64, g.size),
+		pongs:   make(chan int, g.size),
 	}
 	g.root, g.sweep = c, g.opt.sweep()
 	go acceptEach(l, func(conn net.Conn) { c.greet(conn, g.opt) })
@@ -176,6 +178,8 @@ func (c *rootControl) watch(rank int, cancel context.CancelCauseFunc) {
 			return
 		case m.Type == msgResult:
 			c.results <- m.Seconds
+		case m.Type == msgPong:
+			c.pongs <- rank
 		}
 	}
 }
@@ -196,6 +200,32 @@ func (c *rootControl) slowest(ctx context.Context, seconds float64, limit time.D
 		}
 	}
 	return seconds, nil
+}
+
+// rollCall asks every rank whether it is alive, and names those that do not answer
+// within the limit. A rank that only waits for another one does answer.
+func (c *rootControl) rollCall(ctx context.Context, limit time.Duration) (silent []int) {
+	c.broadcast(message{Type: msgPing})
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	answered := make([]bool, len(c.peers))
+	for range len(c.peers) - 1 {
+		select {
+		case rank := <-c.pongs:
+			answered[rank] = true
+			continue
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		break
+	}
+	for rank := 1; rank < len(c.peers); rank++ {
+		if !answered[rank] {
+			silent = append(silent, rank)
+		}
+	}
+	return silent
 }
 
 // broadcast sends a message to every rank that is there.

@@ -214,7 +214,7 @@ func timeTriad(ctx context.Context, cpus []int, n, ntimes int) (t triadTimes, er
 		}
 	}()
 	crew.each(func(lo, hi int) {
-		for i, start := range triadStart {
+		for i, start := range triadStart() {
 			fill(a.x[i][lo:hi], start)
 		}
 	})

@@ -59,7 +59,7 @@ func TestTriadVerificationFindsOneWrongElement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.free() //nolint:errcheck // the test is over
+	defer a.free() // the test is over
 	allowed, err := allowedCPUs()
 	if err != nil {
 		t.Fatal(err)

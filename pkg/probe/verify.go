@@ -10,8 +10,8 @@ import (
 // triadScalar is q, as STREAM has it.
 const triadScalar = 3.0
 
-// triadStart are the values of a, b and c before the first pass.
-var triadStart = [3]float64{1, 2, 0}
+// triadStart gives the values of a, b and c before the first pass.
+func triadStart() [3]float64 { return [3]float64{1, 2, 0} }
 
 // triadTolerance bounds the mean error of an array relative to its value, as
 // STREAM does for float64.
@@ -26,7 +26,7 @@ func fill(x []float64, v float64) {
 
 // expectTriad replays the passes on one element of each array.
 func expectTriad(ntimes int) [3]float64 {
-	x := triadStart
+	x := triadStart()
 	for k := range ntimes {
 		x[k%3] = x[(k+1)%3] + triadScalar*x[(k+2)%3]
 	}
