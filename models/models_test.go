@@ -65,8 +65,12 @@ func cards(t *testing.T) []shipped {
 }
 
 func TestCardsLintClean(t *testing.T) {
-	for _, c := range cards(t) {
-		for _, f := range lint.File(c.file, lint.Options{}).Findings {
+	files, err := filepath.Glob("*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no card files: %v", err)
+	}
+	for _, file := range files {
+		for _, f := range lint.File(file, lint.Options{}).Findings {
 			t.Errorf("%s:%d:%d: %s: %s", f.File, f.Line, f.Column, f.Code, f.Message)
 		}
 	}

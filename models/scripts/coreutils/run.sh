@@ -34,11 +34,10 @@ hash_zeros() { head -c "$1" /dev/zero | sha256sum; }
 write_file() { dd if=/dev/zero of="$scratch/file" bs=1M count="$1" conv=fsync status=none; }
 
 echo "model,performance,metric" >"$csv"
-lines=400000
-seq 1 "$lines" | shuf --random-source=<(seq 1 1000000) >"$scratch/text"
+seq 1 400000 | shuf --random-source=<(seq 1 1000000) >"$scratch/text"
 bytes=$(wc -c <"$scratch/text")
 
 row sha256sum sha256MBs $((128 << 20)) hash_zeros $((128 << 20))
 row gzip gzipMBs "$bytes" gzip -1 -c "$scratch/text"
-row sort sortLinesPerS $((lines * 1000000)) sort --parallel=1 "$scratch/text"
+row sort sortMBs "$bytes" sort --parallel=1 "$scratch/text"
 row disk diskWriteMBs $((64 << 20)) write_file 64

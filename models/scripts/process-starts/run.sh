@@ -9,4 +9,4 @@ began=${EPOCHREALTIME/./}
 for ((i = 0; i < count; i++)); do "$program"; done
 us=$((${EPOCHREALTIME/./} - began))
 echo "$count starts of $program in $us us"
-echo "performance: $((count * 1000000 / us)) processStartsPerS"
+echo "performance: $((count * 1000000 / us)) processStartsPerSecond"

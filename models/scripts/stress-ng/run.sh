@@ -31,5 +31,5 @@ if [[ -z $rate ]]; then
   echo "stress-ng: it gave no memory rate; a stream run needs some seconds (see stream.log)" >&2
   exit 1
 fi
-echo "matrixProductOpsPerS=$ops"
+echo "matrixProductOpsPerSecond=$ops"
 echo "streamReadMBs=$rate"
