@@ -49,8 +49,10 @@ func (g *group) measure(spec Spec, ranks []RankReadings) (*Measurement, []Proble
 		return g.one(spec, g.values[0]), []Problem{disagreement(g.values[0].reading, "%s is declared with the unknown aggregate %q; what rank %d reported counts", title(g.key.name, g.key.model), spec.Aggregate, g.values[0].rank)}
 	}
 	if !finite(v) {
-		return nil, []Problem{{Code: CodeNotANumber, Name: g.key.name, Model: g.key.model, Source: g.values[0].reading.Source,
-			Message: fmt.Sprintf("the %s of %s over %s is not a finite number", spec.Aggregate, title(g.key.name, g.key.model), count(len(numbers), "rank"))}}
+		return nil, []Problem{{
+			Code: CodeNotANumber, Name: g.key.name, Model: g.key.model, Source: g.values[0].reading.Source,
+			Message: fmt.Sprintf("the %s of %s over %s is not a finite number", spec.Aggregate, title(g.key.name, g.key.model), count(len(numbers), "rank")),
+		}}
 	}
 	m := g.one(spec, g.values[0])
 	m.Value, m.Text, m.NotApplicable = v, formatNumber(v), false

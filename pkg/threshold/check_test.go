@@ -75,11 +75,19 @@ func TestMatches(t *testing.T) {
 		m    metric.Measurement
 		want bool
 	}{
-		{"tok/s", results, true}, {"tok/s", line, true}, {"tok/s", pair, true},
-		{"performance", results, true}, {"performance", line, true}, {"performance", pair, false},
-		{"llama/performance", results, true}, {"llama/performance", line, false},
-		{"llama/tok/s", results, true}, {"gpt/performance", results, false}, {"/performance", line, false},
-		{"llama", results, false}, {"TOK/S", line, false},
+		{"tok/s", results, true},
+		{"tok/s", line, true},
+		{"tok/s", pair, true},
+		{"performance", results, true},
+		{"performance", line, true},
+		{"performance", pair, false},
+		{"llama/performance", results, true},
+		{"llama/performance", line, false},
+		{"llama/tok/s", results, true},
+		{"gpt/performance", results, false},
+		{"/performance", line, false},
+		{"llama", results, false},
+		{"TOK/S", line, false},
 	}
 	for _, tt := range tests {
 		if got := (Threshold{Metric: tt.gate}).Matches(tt.m); got != tt.want {
@@ -95,23 +103,44 @@ func TestMessages(t *testing.T) {
 		ms        []metric.Measurement
 		want      []Violation
 	}{
-		{"below", Threshold{Metric: "bwGbps", Min: at(100), Note: "spec sheet"}, []metric.Measurement{{Name: "bwGbps", Value: 12.5, Unit: "Gbit/s"}},
-			[]Violation{{CodeThreshold, "bwGbps", "bwGbps is 12.5 Gbit/s, below the minimum of 100 (spec sheet)"}}},
-		{"above", Threshold{Metric: "latUs", Max: at(1e-7)}, []metric.Measurement{value("latUs", 2)},
-			[]Violation{{CodeThreshold, "latUs", "latUs is 2, above the maximum of 1e-07"}}},
+		{
+			"below",
+			Threshold{Metric: "bwGbps", Min: at(100), Note: "spec sheet"},
+			[]metric.Measurement{{Name: "bwGbps", Value: 12.5, Unit: "Gbit/s"}},
+			[]Violation{{CodeThreshold, "bwGbps", "bwGbps is 12.5 Gbit/s, below the minimum of 100 (spec sheet)"}},
+		},
+		{
+			"above",
+			Threshold{Metric: "latUs", Max: at(1e-7)},
+			[]metric.Measurement{value("latUs", 2)},
+			[]Violation{{CodeThreshold, "latUs", "latUs is 2, above the maximum of 1e-07"}},
+		},
 		{"equal", Threshold{Metric: "n", Equal: at(8)}, []metric.Measurement{value("n", 7)}, []Violation{{CodeThreshold, "n", "n is 7, not equal to 8"}}},
 		{"not equal", Threshold{Metric: "n", NotEqual: at(0)}, []metric.Measurement{value("n", 0)}, []Violation{{CodeThreshold, "n", "n is 0, which it must not be"}}},
 		{"absent", Threshold{Metric: "n", Min: at(1), Max: at(2)}, nil, []Violation{{CodeAbsent, "n", "n was not reported, and has to be at least 1 and at most 2"}}},
 		{"absent is not n/a", Threshold{Metric: "n", Min: at(1), RequiredIfMeasurable: true}, nil, []Violation{{CodeAbsent, "n", "n was not reported, and has to be at least 1"}}},
 		{"n/a", Threshold{Metric: "n", NotEqual: at(1)}, []metric.Measurement{{Name: "n", NotApplicable: true}}, []Violation{{CodeThreshold, "n", "n was reported as n/a, and has to be other than 1"}}},
 		{"n/a relaxed", Threshold{Metric: "n", Min: at(1), RequiredIfMeasurable: true}, []metric.Measurement{{Name: "n", NotApplicable: true}}, nil},
-		{"required_if_measurable still gates numbers", Threshold{Metric: "n", Min: at(1), RequiredIfMeasurable: true}, []metric.Measurement{value("n", 0)},
-			[]Violation{{CodeThreshold, "n", "n is 0, below the minimum of 1"}}},
-		{"each model", Threshold{Metric: "performance", Min: at(10)}, []metric.Measurement{
-			{Name: "tps", Model: "a", Value: 9, Source: metric.SourceResults}, {Name: "tps", Model: "b", Value: 10, Source: metric.SourceResults}},
-			[]Violation{{CodeThreshold, "a/tps", "a/tps is 9, below the minimum of 10"}}},
-		{"malformed", Threshold{Metric: "n"}, []metric.Measurement{value("n", 0)},
-			[]Violation{{CodeThreshold, "n", "the threshold on n cannot be satisfied: it has no bound; give min, max, equal or not_equal"}}},
+		{
+			"required_if_measurable still gates numbers",
+			Threshold{Metric: "n", Min: at(1), RequiredIfMeasurable: true},
+			[]metric.Measurement{value("n", 0)},
+			[]Violation{{CodeThreshold, "n", "n is 0, below the minimum of 1"}},
+		},
+		{
+			"each model",
+			Threshold{Metric: "performance", Min: at(10)},
+			[]metric.Measurement{
+				{Name: "tps", Model: "a", Value: 9, Source: metric.SourceResults}, {Name: "tps", Model: "b", Value: 10, Source: metric.SourceResults},
+			},
+			[]Violation{{CodeThreshold, "a/tps", "a/tps is 9, below the minimum of 10"}},
+		},
+		{
+			"malformed",
+			Threshold{Metric: "n"},
+			[]metric.Measurement{value("n", 0)},
+			[]Violation{{CodeThreshold, "n", "the threshold on n cannot be satisfied: it has no bound; give min, max, equal or not_equal"}},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,7 +5,6 @@ package verdict
 import (
 	"fmt"
 
-	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
 	"assay/pkg/metric"
 	"assay/pkg/threshold"
@@ -88,15 +87,18 @@ type Expectation struct {
 	MultipleResults string
 	// Strict turns a PASS that has warnings into FAIL.
 	Strict bool
+	// TimeoutSeconds is the time limit of a rank, for messages; 0: none is known.
+	TimeoutSeconds int
+	// SkipMetrics says that the manifest switched measuring off
+	// (context.skip_perf_collection): whatever was read does not count.
+	SkipMetrics bool
 }
 
 // Verdict is the judgement of one job.
 type Verdict struct {
 	Word         Word
-	Rule         string   // the row of the truth table that decided, e.g. "benchmark 4"
+	Rule         string   // the row of the truth table that decided, one of Rules
 	Reasons      []Reason // all that match, the deciding ones first
 	Warnings     []Reason
 	Measurements []metric.Measurement
 }
-
-var _ = evidence.Evidence{} // Judge takes it

@@ -1,0 +1,77 @@
+package verdict
+
+import (
+	"assay/pkg/metric"
+	"assay/pkg/threshold"
+)
+
+// The reason codes. They are a stable interface: scripts branch on them.
+const (
+	CodeRankExit           = "RANK_EXIT"
+	CodeRankSignal         = "RANK_SIGNAL"
+	CodeRankTimeout        = "RANK_TIMEOUT"
+	CodeRankLost           = "RANK_LOST"
+	CodeRankNotStarted     = "RANK_NOT_STARTED"
+	CodeSchedState         = "SCHED_STATE"
+	CodeSchedUnknown       = "SCHED_UNKNOWN"
+	CodeLaunchRefused      = "LAUNCH_REFUSED"
+	CodeLaunchPending      = "LAUNCH_PENDING"
+	CodeImage              = "IMAGE"
+	CodeEnvFile            = "ENV_FILE"
+	CodePreScript          = "PRE_SCRIPT"
+	CodePostScript         = "POST_SCRIPT"
+	CodeCancelled          = "CANCELLED"
+	CodeThreshold          = threshold.CodeThreshold
+	CodeMetricAbsent       = metric.CodeAbsent
+	CodeMetricNotANumber   = metric.CodeNotANumber
+	CodeMetricDisagrees    = metric.CodeDisagrees
+	CodeResultsNotFound    = "RESULTS_NOT_FOUND"
+	CodeResultsNoColumn    = metric.CodeNoColumn
+	CodeResultsEmpty       = metric.CodeEmpty
+	CodeResultsUnreadable  = metric.CodeUnreadable
+	CodeNothingMeasured    = "NOTHING_MEASURED"
+	CodeSkipUndeclared     = "SKIP_UNDECLARED"
+	CodeEvidenceStale      = "EVIDENCE_STALE"
+	CodeEvidenceUnreadable = "EVIDENCE_UNREADABLE"
+	CodeContract           = "CONTRACT"
+)
+
+// CodeRow is one line of the table of reason codes.
+type CodeRow struct {
+	Code    string
+	Meaning string
+}
+
+// ReasonCodes returns every reason code with its meaning, in the order of the
+// documentation.
+func ReasonCodes() []CodeRow {
+	return []CodeRow{
+		{CodeRankExit, "a rank exited with a code other than 0"},
+		{CodeRankSignal, "a rank was ended by a signal that assay did not send"},
+		{CodeRankTimeout, "a rank ran past its time limit and was ended"},
+		{CodeRankLost, "a rank began, nothing of it runs any more, and it left no end"},
+		{CodeRankNotStarted, "the job is over and a rank never began"},
+		{CodeSchedState, "the target names a state that stands for a failure, such as TIMEOUT or NODE_FAIL"},
+		{CodeSchedUnknown, "the target uses a state word that is not known; nothing is concluded from it"},
+		{CodeLaunchRefused, "the target, or the node, refused to launch the job"},
+		{CodeLaunchPending, "the job has not been launched, or has not ended"},
+		{CodeImage, "the container image cannot be had"},
+		{CodeEnvFile, "the env_file failed on the node"},
+		{CodePreScript, "a pre-script failed, so that the workload was not started"},
+		{CodePostScript, "a post-script failed after the workload had ended; it never decides a verdict"},
+		{CodeCancelled, "a person ended the job, or dropped it before it was submitted"},
+		{CodeThreshold, "a measured value does not satisfy a threshold; as a warning, a threshold that is likely wrong"},
+		{CodeMetricAbsent, "a metric that has to be there was not reported, or not by every rank"},
+		{CodeMetricNotANumber, "a reported value is no finite decimal number, or has no metric name"},
+		{CodeMetricDisagrees, "two values were reported where one was expected"},
+		{CodeResultsNotFound, "the file that multiple_results declares was not found"},
+		{CodeResultsNoColumn, "a results file lacks the column performance or metric"},
+		{CodeResultsEmpty, "a results file, or a row of it, has no value"},
+		{CodeResultsUnreadable, "a results file or metrics.json, or a part of it, cannot be parsed"},
+		{CodeNothingMeasured, "no value was measured"},
+		{CodeSkipUndeclared, "exit code 2 without a line that declares a skip"},
+		{CodeEvidenceStale, "a marker or file of another run, job or attempt was found and does not count"},
+		{CodeEvidenceUnreadable, "a marker or metrics.json was found and cannot be read, or says nothing"},
+		{CodeContract, "the declared contract cannot be judged by this version"},
+	}
+}

@@ -1,0 +1,233 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"assay/pkg/evidence"
+	"assay/pkg/metric"
+)
+
+// facts is the evidence on one job, sorted into what the rules ask for. Nothing
+// in it depends on the order in which evidence was found.
+type facts struct {
+	x     Expectation
+	e     evidence.Evidence
+	world int
+	ranks []evidence.Rank // by rank, world of them
+	began bool            // a rank that is expected began
+
+	faults     []fault  // ranks that did not end clean, the most telling first
+	stale      []Reason // markers that do not count
+	unreadable []Reason // of ranks that ended, so that they are no faults
+	scheduler  []Reason // a bad state, else nothing
+	notes      []Reason // what never decides: unknown words, post-scripts, ranks nobody expected
+
+	measurements []metric.Measurement
+	violations   []Reason
+	problems     []Reason // readings that are none, disagreements, bad results files
+	results      []Reason // the declared results file is missing or useless
+}
+
+func newFacts(x Expectation, e evidence.Evidence) *facts {
+	f := &facts{x: x, e: e, world: x.WorldSize}
+	if f.world <= 0 {
+		f.world = max(e.WorldSize, 0)
+	}
+	f.began = slices.ContainsFunc(e.Ranks, func(r evidence.Rank) bool { return r.Rank < f.world && left(r) })
+	f.lineUp()
+	f.look()
+	if !x.SkipMetrics {
+		f.measure()
+	}
+	return f
+}
+
+// lineUp makes ranks one entry a rank. A rank without evidence is unknown; of
+// two entries for one rank the worse counts.
+func (f *facts) lineUp() {
+	f.ranks = make([]evidence.Rank, f.world)
+	found := make([]bool, f.world)
+	for i := range f.ranks {
+		f.ranks[i].Rank = i
+	}
+	var twice, unexpected []int
+	for _, r := range f.e.Ranks {
+		switch {
+		case r.Rank < 0 || r.Rank >= f.world:
+			unexpected = append(unexpected, r.Rank)
+			continue
+		case found[r.Rank]:
+			twice = append(twice, r.Rank)
+			r = f.worse(f.ranks[r.Rank], r)
+		}
+		f.ranks[r.Rank], found[r.Rank] = r, true
+	}
+	slices.Sort(twice)
+	slices.Sort(unexpected)
+	for _, n := range slices.Compact(twice) {
+		f.notes = append(f.notes, Reason{CodeEvidenceStale, fmt.Sprintf("rank %d", n), fmt.Sprintf("rank %d has evidence twice; the worse counts", n)})
+	}
+	for _, n := range slices.Compact(unexpected) {
+		f.notes = append(f.notes, Reason{CodeEvidenceStale, fmt.Sprintf("rank %d", n), fmt.Sprintf("there is evidence of rank %d, and the job has ranks 0 to %d; it does not count", n, f.world-1)})
+	}
+}
+
+// worse chooses between two entries for one rank, by what they hold alone.
+func (f *facts) worse(a, b evidence.Rank) evidence.Rank {
+	fa, fb := f.fault(a), f.fault(b)
+	switch {
+	case (fa == nil) != (fb == nil):
+		if fb != nil {
+			return b
+		}
+		return a
+	case fmt.Sprintf("%+v", a) < fmt.Sprintf("%+v", b):
+		return a
+	}
+	return b
+}
+
+// look sorts ranks and the scheduler's word.
+func (f *facts) look() {
+	for i := range f.ranks {
+		r := &f.ranks[i]
+		if r.State == evidence.RankRunning && f.over() {
+			r.State = evidence.RankLost
+		}
+		if ft := f.fault(*r); ft != nil {
+			f.faults = append(f.faults, *ft)
+		}
+		name := rankName(*r)
+		if r.Stale != "" {
+			f.stale = append(f.stale, Reason{CodeEvidenceStale, name, fmt.Sprintf("%s left a marker that does not count: %s", name, r.Stale)})
+		}
+		if r.Unreadable != "" && r.State == evidence.RankEnded {
+			f.unreadable = append(f.unreadable, Reason{CodeEvidenceUnreadable, name, fmt.Sprintf("%s left a file that cannot be read: %s", name, r.Unreadable)})
+		}
+		f.steps(*r)
+	}
+	slices.SortStableFunc(f.faults, func(a, b fault) int {
+		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.elapsed, b.elapsed), cmp.Compare(a.rank, b.rank))
+	})
+	f.lookAtScheduler()
+}
+
+// steps notes pre- and post-scripts that failed and did not end the rank.
+func (f *facts) steps(r evidence.Rank) {
+	for _, s := range r.Steps {
+		if s.ExitCode == 0 || s.Kind == "pre" && r.Outcome == evidence.OutcomeRefused {
+			continue
+		}
+		code := CodePostScript
+		if s.Kind == "pre" {
+			code = CodePreScript
+		}
+		name := rankName(r)
+		f.notes = append(f.notes, Reason{code, name, fmt.Sprintf("%s: %s-script %s exited %d", name, s.Kind, s.Path, s.ExitCode)})
+	}
+}
+
+func (f *facts) lookAtScheduler() {
+	o := f.e.Scheduler
+	if o == nil || o.Word == "" {
+		return
+	}
+	said := schedulerName(o) + " said " + o.Word
+	if o.Detail != "" {
+		said += ": " + o.Detail
+	}
+	switch {
+	case f.cancelledElsewhere():
+		f.scheduler = append(f.scheduler, Reason{CodeCancelled, schedulerName(o), said})
+	case o.Bad:
+		f.scheduler = append(f.scheduler, Reason{CodeSchedState, schedulerName(o), said})
+	case o.Phase == evidence.PhaseUnknown:
+		f.notes = append(f.notes, Reason{CodeSchedUnknown, schedulerName(o), said + ", which is no state that is known"})
+	}
+}
+
+func schedulerName(o *evidence.Observation) string {
+	if o.Source == "" {
+		return "the scheduler"
+	}
+	return o.Source
+}
+
+// over reports whether the target saw the end of the job.
+func (f *facts) over() bool {
+	return f.e.Scheduler != nil && f.e.Scheduler.Phase == evidence.PhaseEnded
+}
+
+// cancelledElsewhere reports whether the target says that a person ended the
+// job, when this run has no request of its own.
+func (f *facts) cancelledElsewhere() bool {
+	if f.e.Cancel != nil || !f.over() {
+		return false
+	}
+	first, _, _ := strings.Cut(strings.ToUpper(f.e.Scheduler.Word), " ")
+	return strings.TrimSuffix(first, "+") == "CANCELLED"
+}
+
+// neverSubmitted reports whether the target has no such job, or said no.
+func (f *facts) neverSubmitted() bool {
+	switch f.e.Launch.State {
+	case evidence.LaunchRefused, evidence.LaunchDropped:
+		return true
+	case evidence.LaunchPlanned:
+		return f.e.Cancel != nil
+	}
+	return false
+}
+
+// waiting says what the job is waited for, when it has not ended.
+func (f *facts) waiting() (Reason, bool) {
+	began, running, unheard := 0, 0, 0
+	for _, r := range f.ranks {
+		switch r.State {
+		case evidence.RankRunning:
+			began++
+			running++
+		case evidence.RankEnded, evidence.RankLost:
+			began++
+		default:
+			unheard++
+		}
+	}
+	wait := func(format string, args ...any) (Reason, bool) {
+		return Reason{CodeLaunchPending, f.e.Job, fmt.Sprintf(format, args...)}, true
+	}
+	switch {
+	case running > 0:
+		return wait("%d of %s not ended", running+unheard, countRanks(f.world))
+	case unheard == 0 || f.over() || f.neverSubmitted():
+		return Reason{}, false
+	case began > 0:
+		return wait("%d of %s not begun", unheard, countRanks(f.world))
+	case f.e.Launch.State == evidence.LaunchPlanned:
+		return wait("the job has not been submitted yet")
+	case f.e.Launch.State == evidence.LaunchIntent:
+		return wait("the job was about to be submitted, and the target has not answered yet")
+	}
+	return wait("0 of %s begun", countRanks(f.world))
+}
+
+// soFar names the ranks that went bad in a job that has not ended.
+func (f *facts) soFar() []Reason {
+	var out []Reason
+	for _, ft := range f.faults {
+		if s := f.ranks[ft.rank].State; s == evidence.RankEnded || s == evidence.RankLost {
+			out = append(out, ft.reason)
+		}
+	}
+	return append(append(out, f.scheduler...), f.notes...)
+}
+
+func countRanks(n int) string {
+	if n == 1 {
+		return "1 rank"
+	}
+	return fmt.Sprintf("%d ranks", n)
+}

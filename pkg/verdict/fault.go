@@ -1,0 +1,129 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+
+	"assay/pkg/evidence"
+)
+
+// class says how a rank that did not end clean counts. The order is the order in
+// which they are named.
+type class int
+
+const (
+	classFailed     class = iota // it ended by itself or at its time limit: to blame
+	classLost                    // it began and left no end: to blame
+	classNotStarted              // it never began: to blame
+	classRefused                 // the node refused to launch it
+	classStopped                 // the target ended it and says why
+	classCancelled               // a person ended it
+	classUnreadable              // what it left cannot be read
+)
+
+// fault is a rank that did not end clean.
+type fault struct {
+	class   class
+	rank    int
+	elapsed float64 // seconds by the rank's own clock; infinite when it left no end
+	reason  Reason
+}
+
+// blamed reports whether the rank itself is to blame.
+func (ft fault) blamed() bool { return ft.class <= classNotStarted }
+
+// rankName is how messages call a rank: "rank 1 (node-b)".
+func rankName(r evidence.Rank) string {
+	node := r.Node
+	if node == "" {
+		node = r.Host
+	}
+	if node == "" {
+		return fmt.Sprintf("rank %d", r.Rank)
+	}
+	return fmt.Sprintf("rank %d (%s)", r.Rank, node)
+}
+
+// fault says what is wrong with a rank, nil when it ended clean or when there is
+// nothing to say of a rank of a job that never was.
+func (f *facts) fault(r evidence.Rank) *fault {
+	name := rankName(r)
+	make := func(c class, code, format string, args ...any) *fault {
+		return &fault{class: c, rank: r.Rank, elapsed: math.Inf(1), reason: Reason{code, name, name + " " + fmt.Sprintf(format, args...)}}
+	}
+	if r.State == evidence.RankEnded {
+		return f.ended(r, make)
+	}
+	switch {
+	case r.Unreadable != "":
+		return make(classUnreadable, CodeEvidenceUnreadable, "left a marker that cannot be read: %s", r.Unreadable)
+	case r.State == evidence.RankLost && f.e.Cancel != nil:
+		return make(classCancelled, CodeCancelled, "reported no end after the run was cancelled by %s", f.e.Cancel.By)
+	case r.State == evidence.RankLost, r.State == evidence.RankRunning:
+		return make(classLost, CodeRankLost, "reported no end (killed or lost)")
+	case f.neverSubmitted() && !f.began:
+		return nil
+	case f.e.Cancel != nil:
+		return make(classCancelled, CodeCancelled, "never started: the run was cancelled by %s", f.e.Cancel.By)
+	case r.State == evidence.RankNotStarted:
+		return make(classNotStarted, CodeRankNotStarted, "never started")
+	}
+	return make(classUnreadable, CodeEvidenceUnreadable, "was not looked at: nothing is known of it")
+}
+
+// ended says what is wrong with a rank that left an end.
+func (f *facts) ended(r evidence.Rank, make func(class, string, string, ...any) *fault) *fault {
+	var ft *fault
+	switch r.Outcome {
+	case evidence.OutcomeExited, evidence.OutcomeUnknown:
+		switch {
+		case r.ExitCode != 0:
+			ft = make(classFailed, CodeRankExit, "exited %d", r.ExitCode)
+		case r.Outcome == evidence.OutcomeUnknown:
+			ft = make(classUnreadable, CodeEvidenceUnreadable, "left an end that does not say how it ended")
+		default:
+			return nil
+		}
+	case evidence.OutcomeSignaled:
+		ft = make(classFailed, CodeRankSignal, "was killed by %s", signalName(r))
+	case evidence.OutcomeTimedOut:
+		ft = make(classFailed, CodeRankTimeout, "%s", f.timeLimit(r))
+	case evidence.OutcomeStopped:
+		switch {
+		case f.e.Cancel != nil:
+			ft = make(classCancelled, CodeCancelled, "was stopped: the run was cancelled by %s", f.e.Cancel.By)
+		case f.e.Scheduler != nil && (f.e.Scheduler.Bad || f.cancelledElsewhere()):
+			ft = make(classStopped, CodeRankSignal, "was told to stop by %s", signalName(r))
+		default:
+			ft = make(classFailed, CodeRankSignal, "was told to stop by %s, and nobody says why", signalName(r))
+		}
+	case evidence.OutcomeRefused:
+		code := r.Code
+		if code == "" {
+			code = CodeLaunchRefused
+		}
+		why := r.Message
+		if why == "" {
+			why = "the node does not say why"
+		}
+		ft = make(classRefused, code, "was not launched: %s", why)
+	default:
+		ft = make(classUnreadable, CodeEvidenceUnreadable, "left an end of an unknown kind")
+	}
+	ft.elapsed = r.ElapsedSeconds
+	return ft
+}
+
+func signalName(r evidence.Rank) string {
+	if r.Signal != "" {
+		return r.Signal
+	}
+	return fmt.Sprintf("a signal (exit code %d)", r.ExitCode)
+}
+
+func (f *facts) timeLimit(r evidence.Rank) string {
+	if f.x.TimeoutSeconds > 0 {
+		return fmt.Sprintf("ran past its time limit of %d s", f.x.TimeoutSeconds)
+	}
+	return fmt.Sprintf("ran past its time limit and was ended after %.1f s", r.ElapsedSeconds)
+}
