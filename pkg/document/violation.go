@@ -99,7 +99,7 @@ func (s *Schema) problems(base string, n Node, e *jsonschema.ValidationError) []
 	for _, t := range e.InstanceLocation {
 		p.Pointer += "/" + Escape(t)
 	}
-	subject := subject(p.Pointer)
+	subject := subject(at, p.Pointer)
 	if k, ok := e.ErrorKind.(*kind.Required); ok {
 		var all []Problem
 		for _, missing := range k.Missing {
@@ -114,16 +114,19 @@ func (s *Schema) problems(base string, n Node, e *jsonschema.ValidationError) []
 }
 
 // subject names a value in a sentence: its key, or its place in a list.
-func subject(pointer string) string {
+func subject(n Node, pointer string) string {
 	if pointer == "" {
 		return "the document"
 	}
-	tokens := strings.Split(pointer, "/")
-	last := strings.NewReplacer("~1", "/", "~0", "~").Replace(tokens[len(tokens)-1])
-	if last == "" || strings.Trim(last, "0123456789") == "" && len(tokens) > 2 {
-		return tokens[len(tokens)-2] + "/" + last
+	parts := strings.Split(pointer, "/")
+	last := strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[len(parts)-1])
+	if parent := (Node{n.d, n.at().parent}); parent.Kind() != KindArray {
+		return shorten(last, 60)
 	}
-	return last
+	if len(parts) == 2 {
+		return "entry " + last + " of the list"
+	}
+	return parts[len(parts)-2] + "/" + last
 }
 
 // words returns the code, the sentence and the fix for one violation.
@@ -148,7 +151,7 @@ func (s *Schema) words(subject string, at Node, e *jsonschema.ValidationError) (
 	case *kind.MinLength:
 		return CodeRange, subject + " must not be empty", ""
 	case *kind.MinItems:
-		return CodeRange, fmt.Sprintf("%s must have at least %d entries, not %d", subject, k.Want, k.Got), ""
+		return CodeRange, fmt.Sprintf("%s must have %d or more entries, not %d", subject, k.Want, k.Got), ""
 	case *kind.FalseSchema:
 		return CodeOther, subject + " is not allowed here", ""
 	}

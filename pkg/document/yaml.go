@@ -94,7 +94,8 @@ type converter struct {
 	origins  []origin
 	problems []Problem
 	fatal    bool
-	aliased  int // values written because of an alias
+	path     []string // keys and indices of the value being written, escaped
+	aliased  int      // values written because of an alias
 	inAlias  int
 }
 
@@ -126,7 +127,9 @@ func (c *converter) value(n *yaml.Node, depth, keyOffset int) {
 			if i > 0 {
 				c.out = append(c.out, ',')
 			}
+			c.path = append(c.path, strconv.Itoa(i))
 			c.value(item, depth+1, -1)
+			c.path = c.path[:len(c.path)-1]
 		}
 		c.out = append(c.out, ']')
 	default:
@@ -153,7 +156,11 @@ func (c *converter) fail(n *yaml.Node, code, message string) {
 }
 
 func (c *converter) report(n *yaml.Node, code, message string) {
-	c.problems = append(c.problems, c.d.problemAt(c.d.offsetOf(n.Line, n.Column), code, message, ""))
+	p := c.d.problemAt(c.d.offsetOf(n.Line, n.Column), code, message, "")
+	if len(c.path) > 0 {
+		p.Pointer = "/" + strings.Join(c.path, "/")
+	}
+	c.problems = append(c.problems, p)
 }
 
 func (c *converter) mapping(n *yaml.Node, depth int) {
@@ -190,7 +197,9 @@ func (c *converter) member(k, v *yaml.Node, depth int, first *bool) {
 	*first = false
 	c.quote(k, k.Value)
 	c.out = append(c.out, ':')
+	c.path = append(c.path, Escape(k.Value))
 	c.value(v, depth+1, c.d.offsetOf(k.Line, k.Column))
+	c.path = c.path[:len(c.path)-1]
 }
 
 // merge writes the members that `<<` brings in and that are not there yet.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 
 	"assay/pkg/document"
 )
@@ -68,7 +69,7 @@ func (c *checker) metricUnit(name string, unit document.Node) {
 		return
 	}
 	suffix := unitSuffix(name)
-	if suffix != "" && plainUnit(suffix) != plainUnit(unit.Text()) {
+	if suffix != "" && suffix != unit.Text() && plainUnit(suffix) != plainUnit(unit.Text()) {
 		c.at(Warning, MetricUnit, unit, fmt.Sprintf("the name %q ends with the unit %s, and the unit is %q", name, suffix, unit.Text()), "")
 	}
 }
@@ -99,14 +100,24 @@ func unitSuffix(name string) string {
 
 // plainUnit makes spellings of one unit the same: GB/s and GBs, % and Pct.
 func plainUnit(unit string) string {
-	u := strings.NewReplacer("/", "", " ", "", "µ", "u", "μ", "u", "°", "", "%", "pct", "percent", "pct").Replace(unit)
-	switch u = strings.ToLower(u); u {
+	u := strings.Map(func(r rune) rune {
+		switch r {
+		case '/', ' ', '°':
+			return -1
+		case 'µ', 'μ':
+			return 'u'
+		}
+		return unicode.ToLower(r)
+	}, unit)
+	switch u {
 	case "sec", "second", "seconds":
 		return "s"
-	case "gbits", "gbit/s":
+	case "gbits":
 		return "gbps"
 	case "watt", "watts":
 		return "w"
+	case "%", "percent":
+		return "pct"
 	}
-	return strings.ReplaceAll(u, "flops", "flop") // TFLOP/s, TFLOPS
+	return u
 }

@@ -26,7 +26,7 @@ func (c *checker) nodesOverridden(slurm, distributed document.Node, d deployment
 		a, okA := own.Int()
 		b, okB := theirs.Int()
 		if okA && okB && a != b && !other.Given() {
-			c.at(Warning, NodesOverridden, own, fmt.Sprintf("this model has %d nodes, and %s (%d) does not apply to it", a, theirs.Pointer(), b), "")
+			c.at(Warning, NodesOverridden, own, fmt.Sprintf("this model asks for nodes: %d, so %s (%d) does not apply to it", a, theirs.Pointer(), b), "")
 		}
 	}
 	nodes, nnodes := slurm.Get("nodes"), distributed.Get("nnodes")

@@ -10,7 +10,9 @@ import (
 
 var errRowTooLong = errors.New("the row is too long")
 
-// rowReader cuts a CSV into rows. A row ends at a line end outside quotes.
+// rowReader cuts a CSV into rows. A row ends at a line end outside quotes. A
+// quote opens a quoted cell only where a cell begins, so that a stray quote
+// spoils one row and not the rest of the file.
 type rowReader struct {
 	r    *bufio.Reader
 	line int // lines read
@@ -21,11 +23,11 @@ type rowReader struct {
 func (r *rowReader) next() (raw string, line int, err error) {
 	line = r.line + 1
 	var b strings.Builder
-	quotes := 0
+	var q quoting
 	for {
 		part, err := r.r.ReadSlice('\n')
 		b.Write(part)
-		quotes += strings.Count(string(part), `"`)
+		q.read(part)
 		if b.Len() > maxRowBytes {
 			return "", line, errRowTooLong
 		}
@@ -36,8 +38,29 @@ func (r *rowReader) next() (raw string, line int, err error) {
 			return "", line, err
 		}
 		r.line++
-		if err != nil || quotes%2 == 0 {
+		if err != nil || !q.quoted {
 			return b.String(), line, err
+		}
+	}
+}
+
+// quoting follows whether a text stands inside a quoted cell.
+type quoting struct {
+	quoted   bool
+	unquoted bool // inside a cell that did not begin with a quote
+}
+
+func (q *quoting) read(text []byte) {
+	for _, c := range text {
+		switch {
+		case c == '"' && !q.unquoted:
+			// Two quotes in a row close the cell and open it again.
+			q.quoted = !q.quoted
+		case q.quoted:
+		case c == ',':
+			q.unquoted = false
+		default:
+			q.unquoted = true
 		}
 	}
 }
