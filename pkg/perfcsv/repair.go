@@ -113,7 +113,7 @@ func (c cut) mend() (torn string, err error) {
 	}
 	full := !c.open && len(c.record) == len(Columns())
 	switch {
-	case c.size == c.end-1, !ours && full && endsInTime(c.record):
+	case c.size == c.end-1, full && endsInTime(c.record):
 		_, err := c.f.WriteString("\n") // only the line end is missing
 		return "", err
 	case !ours && full && c.record[len(c.record)-1] == "":

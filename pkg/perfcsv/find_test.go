@@ -1,0 +1,69 @@
+package perfcsv
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestHasRun(t *testing.T) {
+	path := perfPath(t)
+	if found, err := HasRun(path, "a", 0); found || err != nil {
+		t.Errorf("no file: %v, %v", found, err)
+	}
+	mustAppend(t, path, samples("a", 2)...)
+	between, err := Size(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, path, samples("b", 2)...)
+	for _, c := range []struct {
+		run  string
+		from int64
+		want bool
+	}{
+		{"a", 0, true},
+		{"b", 0, true},
+		{"a", between, false},
+		{"b", between, true},
+		{"c", 0, false},
+		{"a", between + 5, true}, // no start of a line: the file is another one
+		{"a", 1 << 40, true},     // beyond the end: likewise
+	} {
+		if got, err := HasRun(path, c.run, c.from); got != c.want || err != nil {
+			t.Errorf("HasRun(%s, from %d) = %v, %v, want %v", c.run, c.from, got, err, c.want)
+		}
+	}
+}
+
+// TestAppendMissing cuts an append at every byte and lets its writer try again.
+func TestAppendMissing(t *testing.T) {
+	rows := samples("a", 3)
+	text, err := encode(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows[2] = rows[1] // equal rows count as often as they occur
+	for cut := 0; cut <= len(text); cut += 7 {
+		path := perfPath(t)
+		mustAppend(t, path, samples("before", 1)...)
+		from, err := Size(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustAppend(t, path, rows...)
+		if err := os.Truncate(path, from+int64(cut)); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := AppendMissing(path, rows, from); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := append(samples("before", 1), rows...)
+		if diff := cmp.Diff(want, mustRead(t, path)); diff != "" {
+			t.Fatalf("cut after %d bytes (-want +got):\n%s", cut, diff)
+		}
+	}
+}
