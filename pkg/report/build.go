@@ -26,7 +26,7 @@ func New(h Header, jobs []Job) Run {
 	for i, j := range jobs {
 		words[i] = j.Verdict
 	}
-	word := rollUp(words)
+	word := verdict.RollUp(words)
 	return Run{
 		RunID: h.RunID, Dir: h.Dir, Target: h.Target,
 		Verdict: word, ExitCode: word.ExitCode(),
@@ -134,15 +134,3 @@ func span(ranks []evidence.Rank) (start, end Time) {
 }
 
 func utc(t time.Time) Time { return Time{t.UTC()} }
-
-// rollUp is the verdict on a run: the first of FAIL, ERROR, NO_METRIC, PASS and
-// SKIP that any job has; a job that has not ended makes the run PENDING unless
-// one has failed.
-func rollUp(words []verdict.Word) verdict.Word {
-	for _, w := range []verdict.Word{verdict.Fail, verdict.Error, verdict.Pending, verdict.NoMetric, verdict.Pass, verdict.Skip} {
-		if slices.Contains(words, w) {
-			return w
-		}
-	}
-	return verdict.Unknown
-}

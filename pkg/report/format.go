@@ -1,0 +1,134 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay/pkg/verdict"
+)
+
+// labels gives what people call each job: its name, or its key where two have
+// one name.
+func labels(run Run) []string {
+	count := map[string]int{}
+	for _, j := range run.Jobs {
+		count[j.Name]++
+	}
+	out := make([]string, len(run.Jobs))
+	for i, j := range run.Jobs {
+		out[i] = j.Name
+		if (count[j.Name] > 1 || j.Name == "") && j.Key != "" {
+			out[i] = j.Key
+		}
+	}
+	return out
+}
+
+// measurement is one value for people, e.g. "triadGBs 41.2" or "latency 3 ms".
+func measurement(m Measurement) string {
+	name := m.Name
+	if m.Model != "" {
+		name = m.Model + "/" + name
+	}
+	switch {
+	case m.NotApplicable || m.Value == nil:
+		return name + " n/a"
+	case m.Unit == "" || strings.HasSuffix(m.Name, m.Unit):
+		return name + " " + number(m)
+	}
+	return name + " " + number(m) + " " + m.Unit
+}
+
+// number is the value as it was written, or to six digits.
+func number(m Measurement) string {
+	if m.Text != "" && len(m.Text) <= 12 {
+		return m.Text
+	}
+	return strconv.FormatFloat(*m.Value, 'g', 6, 64)
+}
+
+// measurements joins the first few values; most is how many, 0 for all.
+func measurements(list []Measurement, most int) string {
+	var parts []string
+	for i, m := range list {
+		if most > 0 && i == most {
+			parts = append(parts, fmt.Sprintf("+%d more", len(list)-most))
+			break
+		}
+		parts = append(parts, measurement(m))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// elapsed is a duration in seconds for people; "" for none.
+func elapsed(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d <= 0:
+		return ""
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.2fs", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// nodeList is the first node and how many more there are.
+func nodeList(nodes []string) string {
+	switch len(nodes) {
+	case 0:
+		return ""
+	case 1, 2:
+		return strings.Join(nodes, " ")
+	}
+	return fmt.Sprintf("%s +%d", nodes[0], len(nodes)-1)
+}
+
+// group shortens reasons: of each code the first few, then how many more there
+// are. most is how many of each are kept, 0 for all.
+func group(reasons []verdict.Reason, most int) []string {
+	total := map[string]int{}
+	for _, r := range reasons {
+		total[r.Code]++
+	}
+	var lines []string
+	seen := map[string]int{}
+	for _, r := range reasons {
+		seen[r.Code]++
+		if most > 0 && seen[r.Code] > most {
+			continue
+		}
+		lines = append(lines, r.Message)
+		if more := total[r.Code] - most; most > 0 && seen[r.Code] == most && more > 0 {
+			lines = append(lines, fmt.Sprintf("…and %d more %s", more, r.Code))
+		}
+	}
+	return lines
+}
+
+// tally counts the jobs by verdict, e.g. "3 jobs: 1 FAIL, 2 PASS".
+func tally(run Run) string {
+	count := map[verdict.Word]int{}
+	for _, j := range run.Jobs {
+		count[j.Verdict]++
+	}
+	var parts []string
+	for _, w := range []verdict.Word{verdict.Fail, verdict.Error, verdict.NoMetric, verdict.Pass, verdict.Skip, verdict.Pending, verdict.Unknown} {
+		if count[w] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[w], w))
+		}
+	}
+	noun := "jobs"
+	if len(run.Jobs) == 1 {
+		noun = "job"
+	}
+	if len(parts) == 0 {
+		return "0 jobs"
+	}
+	return fmt.Sprintf("%d %s: %s", len(run.Jobs), noun, strings.Join(parts, ", "))
+}

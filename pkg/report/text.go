@@ -1,0 +1,156 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"assay/pkg/verdict"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// Options say how text is laid out.
+type Options struct {
+	Color   bool // use the escape sequences of a terminal
+	Width   int  // columns of the terminal; 0 means no limit
+	Verbose bool // every measurement, reason and warning
+}
+
+const (
+	reasonsShown      = 3 // of each code
+	measurementsShown = 2
+)
+
+// Text writes the table of a run: one line a job, its reasons below it, and the
+// verdict on the run at the end. The same run gives the same text.
+func Text(w io.Writer, run Run, opt Options) error {
+	var buf bytes.Buffer
+	t := table{opt: opt, rows: [][]string{{"JOB", "VERDICT", "MEASURED", "ELAPSED", "NODES"}}}
+	names := labels(run)
+	for i, j := range run.Jobs {
+		t.rows = append(t.rows, t.row(names[i], j))
+	}
+	t.fit()
+	if len(run.Jobs) > 0 {
+		t.line(&buf, 0, verdict.Unknown)
+	}
+	for i, j := range run.Jobs {
+		t.line(&buf, i+1, j.Verdict)
+		notes(&buf, j, opt)
+	}
+	fmt.Fprintf(&buf, "%s  %s\n", paint(run.Verdict.String(), run.Verdict, opt.Color), tally(run))
+	if run.Dir != "" {
+		fmt.Fprintf(&buf, "run %s in %s\n", oneLine(run.RunID), oneLine(run.Dir))
+	}
+	_, err := w.Write(buf.Bytes())
+	return err
+}
+
+// notes writes the reasons and warnings of a job below its line.
+func notes(buf *bytes.Buffer, j Job, opt Options) {
+	most := reasonsShown
+	if opt.Verbose {
+		most = 0
+	}
+	if j.Verdict != verdict.Pass || opt.Verbose {
+		for _, line := range group(j.Reasons, most) {
+			fmt.Fprintf(buf, "    %s\n", oneLine(line))
+		}
+	}
+	for _, line := range group(j.Warnings, most) {
+		fmt.Fprintf(buf, "    warning: %s\n", oneLine(line))
+	}
+}
+
+// table lays out cells in columns.
+type table struct {
+	opt    Options
+	rows   [][]string
+	widths []int
+}
+
+// The columns that get special treatment.
+const (
+	verdictColumn  = 1
+	measuredColumn = 2
+	leastMeasured  = 12 // columns that the measurements keep on a narrow terminal
+)
+
+func (t *table) row(name string, j Job) []string {
+	most := measurementsShown
+	if t.opt.Verbose {
+		most = 0
+	}
+	cells := []string{name, j.Verdict.String(), measurements(j.Measurements, most), elapsed(j.ElapsedSeconds), nodeList(j.Nodes)}
+	for i, c := range cells {
+		cells[i] = oneLine(c)
+	}
+	return cells
+}
+
+// fit sets the widths of the columns, and shortens the measurements where the
+// terminal is too narrow.
+func (t *table) fit() {
+	t.widths = make([]int, len(t.rows[0]))
+	for _, row := range t.rows {
+		for i, cell := range row {
+			t.widths[i] = max(t.widths[i], textWidth(cell))
+		}
+	}
+	total := 2 * (len(t.widths) - 1)
+	for _, w := range t.widths {
+		total += w
+	}
+	if t.opt.Width <= 0 || total <= t.opt.Width {
+		return
+	}
+	room := max(leastMeasured, t.widths[measuredColumn]-(total-t.opt.Width))
+	if room >= t.widths[measuredColumn] {
+		return
+	}
+	t.widths[measuredColumn] = room
+	for _, row := range t.rows {
+		row[measuredColumn] = width().Truncate(row[measuredColumn], room, "…")
+	}
+}
+
+func (t *table) line(buf *bytes.Buffer, n int, word verdict.Word) {
+	var line strings.Builder
+	for i, cell := range t.rows[n] {
+		if i > 0 {
+			line.WriteString("  ")
+		}
+		pad := strings.Repeat(" ", max(0, t.widths[i]-textWidth(cell)))
+		if i == verdictColumn && n > 0 {
+			cell = paint(cell, word, t.opt.Color)
+		}
+		line.WriteString(cell + pad)
+	}
+	buf.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+}
+
+// width measures text in the columns it takes, whatever the locale.
+func width() *runewidth.Condition { return &runewidth.Condition{} }
+
+func textWidth(s string) int { return width().StringWidth(s) }
+
+// paint colours a verdict.
+func paint(text string, word verdict.Word, color bool) string {
+	if !color {
+		return text
+	}
+	code := "33" // yellow: not judged, or nothing to judge
+	switch word {
+	case verdict.Pass:
+		code = "32"
+	case verdict.Fail:
+		code = "31"
+	case verdict.Error:
+		code = "35"
+	case verdict.Unknown, verdict.Pending:
+		code = "36"
+	}
+	return "\x1b[1;" + code + "m" + text + "\x1b[0m"
+}
