@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"assay/pkg/exitcode"
+	"assay/pkg/document"
 	"assay/pkg/lint"
 	"assay/schemas"
 )
@@ -53,7 +54,7 @@ func writeReference(root *cobra.Command, dir string) error {
 		return err
 	}
 	for _, name := range schemas.Names() {
-		page, err := lint.SchemaPage(name)
+		page, err := document.SchemaPage(name)
 		if err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func writeReference(root *cobra.Command, dir string) error {
 func lintCodes() string {
 	page := "# Findings of lint\n\n| code | meaning |\n|---|---|\n"
 	for _, c := range lint.Codes() {
-		page += fmt.Sprintf("| %s | %s |\n", c.Code, c.Meaning)
+		page += fmt.Sprintf("| %s | %s |\n", c.Code, c.Text)
 	}
 	return page
 }

@@ -3,14 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"assay/deploy"
 	"assay/pkg/exitcode"
-	"assay/pkg/logtail"
 	"assay/pkg/report"
 	"assay/pkg/run"
 	"assay/pkg/rundir"
@@ -85,17 +83,11 @@ func (a *app) explainJobs(r *rundir.Run, rep report.Run, lines int) error {
 		if err != nil {
 			return exitcode.With(exitcode.Error, err)
 		}
-		var log report.Log
-		if rank, failed := report.FirstFailing(ev); failed {
-			log.Rank, log.Present = rank, true
-			dir := rundir.RankDir(j.Directory, rank)
-			for _, name := range []string{rundir.StderrFile, rundir.StdoutFile} {
-				if log.Path, log.Lines = filepath.Join(dir, name), logtail.Last(filepath.Join(dir, name), lines); len(log.Lines) > 0 {
-					break
-				}
-			}
+		var tail *report.LogTail
+		if tails := run.Tails(j, ev, lines); len(tails) > 0 {
+			tail = &tails[0]
 		}
-		if err := report.Explain(a.Out, rep, j, ev, log); err != nil {
+		if err := report.Explain(a.Out, rep, j, ev, tail, a.reportOptions()); err != nil {
 			return err
 		}
 	}

@@ -84,7 +84,7 @@ func (a *app) fix(files []string) error {
 // readManifest lints a manifest and returns it as JSON. Findings go to stderr;
 // an error among them refuses the manifest.
 func (a *app) readManifest(path string) ([]byte, error) {
-	res := lint.File(path, lint.Options{Kind: lint.KindManifest})
+	res := lint.File(path, lint.Options{Kind: lint.Manifest})
 	if len(res.Findings) > 0 && (!a.quiet || res.HasErrors()) {
 		if err := lint.Write(a.Err, "text", []*lint.Result{res}, a.lintStyle(a.ErrTTY)); err != nil {
 			return nil, err
@@ -98,7 +98,7 @@ func (a *app) readManifest(path string) ([]byte, error) {
 
 // refuseFindings checks a manifest that was just made.
 func (a *app) refuseFindings(name string, data []byte) error {
-	res := lint.Bytes(name, data, lint.KindManifest, lint.Options{})
+	res := lint.Bytes(name, data, lint.Options{Kind: lint.Manifest})
 	if !res.HasErrors() {
 		return nil
 	}

@@ -253,7 +253,11 @@ func (a *app) printRun(rep report.Run, asJSON bool) error {
 	if err := a.stepSummary(rep); err != nil {
 		a.log.Warn("the summary could not be written", "file", a.getenv("GITHUB_STEP_SUMMARY"), "error", err)
 	}
-	return report.Text(a.Out, rep, report.TextOptions{Color: a.color(a.OutTTY), Width: a.Width, Verbose: a.verbose})
+	return report.Text(a.Out, rep, a.reportOptions())
+}
+
+func (a *app) reportOptions() report.Options {
+	return report.Options{Color: a.color(a.OutTTY), Width: a.Width, Verbose: a.verbose}
 }
 
 // stepSummary adds the verdicts to the summary page of a GitHub Actions step.

@@ -11,22 +11,22 @@ import (
 // lines that a person reads.
 const window = 64 << 10
 
-// Last returns the last n lines of a file, at most 64 KiB of them. A file that is
-// missing or empty has none.
-func Last(path string, n int) []string {
+// Last returns the last n lines of a file, at most 64 KiB of them, and whether
+// there are more before them. A file that is missing or empty has none.
+func Last(path string, n int) (lines []string, more bool) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	offset := max(0, info.Size()-window)
 	data, err := io.ReadAll(io.NewSectionReader(f, offset, window))
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	if offset > 0 {
 		// The first line is cut somewhere.
@@ -34,19 +34,19 @@ func Last(path string, n int) []string {
 			data = rest
 		}
 	}
-	return lastLines(data, n)
+	lines, more = lastLines(data, n)
+	return lines, more || offset > 0
 }
 
-func lastLines(data []byte, n int) []string {
+func lastLines(data []byte, n int) (last []string, more bool) {
 	data = bytes.TrimRight(data, "\n")
 	if len(data) == 0 || n <= 0 {
-		return nil
+		return nil, len(data) > 0
 	}
 	lines := bytes.Split(data, []byte{'\n'})
-	lines = lines[max(0, len(lines)-n):]
-	out := make([]string, len(lines))
-	for i, l := range lines {
-		out[i] = string(bytes.TrimSuffix(l, []byte{'\r'}))
+	kept := lines[max(0, len(lines)-n):]
+	for _, l := range kept {
+		last = append(last, string(bytes.TrimSuffix(l, []byte{'\r'})))
 	}
-	return out
+	return last, len(kept) < len(lines)
 }

@@ -55,8 +55,12 @@ func writeReports(r *rundir.Run, rep report.Run) error {
 	if err := durable.WriteFile(filepath.Join(r.Dir, rundir.VerdictFile), data, r.FileMode()); err != nil {
 		return err
 	}
+	tails, err := reportTails(r, rep)
+	if err != nil {
+		return err
+	}
 	var junit, html bytes.Buffer
-	if err := errors.Join(report.JUnit(&junit, rep), report.HTML(&html, rep)); err != nil {
+	if err := errors.Join(report.JUnit(&junit, rep), report.HTML(&html, rep, tails)); err != nil {
 		return err
 	}
 	return errors.Join(
