@@ -50,6 +50,8 @@ func (f *facts) measure() {
 		switch {
 		case p.Code == CodeMetricDisagrees && specs[p.Name].Aggregate == metric.AggregateAgree:
 			f.violations = append(f.violations, problemReason(p, ""))
+		case p.Code == CodeMetricAbsent && f.needsEveryRank(specs[p.Name], p):
+			f.violations = append(f.violations, problemReason(p, ""))
 		case p.Code == CodeMetricNotANumber:
 			notNumbers = append(notNumbers, p)
 		default:
@@ -122,10 +124,25 @@ func (f *facts) compare(notNumbers []metric.Problem, specs map[string]metric.Spe
 		}
 	}
 	for _, s := range f.x.Metrics {
-		if s.Required && !f.reported(s.Name) && !f.gatedAlready(s.Name) {
-			f.violations = append(f.violations, Reason{CodeMetricAbsent, s.Name, s.Name + " is required and was not reported"})
+		if s.Required && !f.reported(s.Name, true) && !f.gatedAlready(s.Name) {
+			how := "was not reported"
+			if f.reported(s.Name, false) {
+				how = "was reported as n/a"
+			}
+			f.violations = append(f.violations, Reason{CodeMetricAbsent, s.Name, s.Name + " is required and " + how})
 		}
 	}
+}
+
+// needsEveryRank reports whether a gated metric is worth nothing without a rank
+// that is silent: a sum would count it as zero, and ranks that say nothing do
+// not agree.
+func (f *facts) needsEveryRank(s metric.Spec, p metric.Problem) bool {
+	if s.Aggregate != metric.AggregateSum && s.Aggregate != metric.AggregateAgree {
+		return false
+	}
+	m := metric.Measurement{Name: p.Name, Model: p.Model, Source: p.Source}
+	return s.Required || slices.ContainsFunc(f.x.Thresholds, func(t threshold.Threshold) bool { return t.Matches(m) })
 }
 
 // nothingToViolate takes violations back when nothing was reported at all: then
@@ -139,10 +156,10 @@ func (f *facts) nothingToViolate() {
 	f.violations = nil
 }
 
-// reported reports whether a required metric is there: as a number, or as n/a
-// where a threshold allows that.
-func (f *facts) reported(name string) bool {
-	relaxed := slices.ContainsFunc(f.x.Thresholds, func(t threshold.Threshold) bool {
+// reported reports whether a required metric is there. Where it has to be a
+// number, n/a will do only if a threshold allows that.
+func (f *facts) reported(name string, asNumber bool) bool {
+	relaxed := !asNumber || slices.ContainsFunc(f.x.Thresholds, func(t threshold.Threshold) bool {
 		return t.Metric == name && t.RequiredIfMeasurable
 	})
 	named := threshold.Threshold{Metric: name}

@@ -85,15 +85,7 @@ func (f *facts) nearby() []evidence.Nearby {
 func (f *facts) nothingMeasured() Reason {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s ended clean and nothing was measured; looked for performance: lines in stdout and stderr", countRanks(f.world))
-	var names []string
-	for _, s := range f.x.Metrics {
-		names = append(names, s.Name)
-	}
-	for _, t := range f.x.Thresholds {
-		if !slices.Contains(names, t.Metric) {
-			names = append(names, t.Metric)
-		}
-	}
+	names := f.x.keyNames()
 	if len(names) > 0 {
 		fmt.Fprintf(&b, ", for %s in key=value lines and metrics.json", listNames(names))
 	}
@@ -105,4 +97,22 @@ func (f *facts) nothingMeasured() Reason {
 		}
 	}
 	return Reason{CodeNothingMeasured, "", b.String()}
+}
+
+// keyNames lists the declared names that a key=value line could have, in the
+// order of the card.
+func (x Expectation) keyNames() []string {
+	var names []string
+	add := func(name string) {
+		if !slices.Contains(names, name) && name != metric.Performance && !strings.HasSuffix(name, "/"+metric.Performance) {
+			names = append(names, name)
+		}
+	}
+	for _, s := range x.Metrics {
+		add(s.Name)
+	}
+	for _, t := range x.Thresholds {
+		add(t.Metric)
+	}
+	return names
 }
