@@ -24,7 +24,8 @@ var layers = []struct {
 }{
 	{"pkg/exitcode", "a leaf: the one table of exit codes"},
 	{"schemas templates pkg/durable pkg/logtail", "leaves: embedded files, and files as such"},
-	{"pkg/metric pkg/threshold pkg/launcher", "core: what a measurement is"},
+	{"pkg/metric pkg/launcher", "core: what a measurement is, what starts ranks"},
+	{"pkg/threshold", "core: what a measurement is compared with"},
 	{"pkg/evidence pkg/card", "core: what is known, what is declared"},
 	{"pkg/verdict pkg/manifest", "core: the judgement, the manifest"},
 	{"pkg/plan", "core: from manifest to jobs"},

@@ -207,7 +207,7 @@ func query(ts *testscript.TestScript, neg bool, args []string) {
 			v = x[key]
 		case []any:
 			i, err := strconv.Atoi(key)
-			if key == "#" {
+			if key == "len" {
 				v = len(x)
 				continue
 			}
