@@ -197,6 +197,8 @@ func waitFor(t testing.TB, path string) string {
 	return ""
 }
 
+func itoa(n int) string { return strconv.Itoa(n) }
+
 // alive reports whether a process exists and is no zombie.
 func alive(pid int) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -75,7 +75,7 @@ func (w *wrapper) writeBegin() error {
 // finish writes metrics.json and the end marker. Room is made when the disk is
 // full: first what was set aside, then the ends of the logs.
 func (w *wrapper) finish() error {
-	w.end.FinishedAt = time.Now()
+	w.end.FinishedAt = time.Now().UTC()
 	w.end.ElapsedSeconds = w.end.FinishedAt.Sub(w.end.StartedAt).Seconds()
 	_ = os.Remove(filepath.Join(w.dir, reserveFile))
 	if err := w.writeMetrics(); err != nil {

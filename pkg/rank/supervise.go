@@ -2,7 +2,6 @@ package rank
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -259,23 +258,4 @@ func signalName(sig os.Signal) string {
 		return name
 	}
 	return fmt.Sprintf("signal %d", int(n))
-}
-
-// launch starts a program of the rank with its output going to the logs.
-func (w *wrapper) launch(p *prepared, c command) (*child, error) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return nil, err
-	}
-	defer null.Close()
-	attr := func() *os.ProcAttr {
-		return &os.ProcAttr{Dir: p.work, Env: p.env, Files: []*os.File{null, w.stdout.w, w.stderr.w}}
-	}
-	started, err := w.tree.start(c.path, c.argv, attr())
-	if errors.Is(err, syscall.ENOEXEC) { // a script without `#!`
-		if bash, ferr := p.find(append([]string{"bash", c.path}, c.argv[1:]...)); ferr == nil {
-			return w.tree.start(bash.path, bash.argv, attr())
-		}
-	}
-	return started, err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -111,7 +110,7 @@ func (t *tree) spareNone() {
 // when there is none, no descendant is left but those of managed children.
 func (t *tree) orphans() []int {
 	for {
-		children := childrenOf(os.Getpid())
+		children := ownChildren()
 		// A child that ended while the list was read may have hidden another one;
 		// it is a zombie now, so look again after it is reaped.
 		if t.reap() > 0 {
@@ -177,25 +176,50 @@ func (t *tree) signal(sig syscall.Signal) int {
 	return found
 }
 
-// childrenOf lists the children of a process, from all of its threads.
-func childrenOf(pid int) []int {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil || len(files) == 0 {
-		return childrenByParent(pid) // a kernel without CONFIG_PROC_CHILDREN
+// ownChildren lists the children of this process, from all of its threads. This
+// is done after every end of a child, so it goes straight to the kernel.
+func ownChildren() []int {
+	tasks, err := os.Open("/proc/self/task")
+	if err != nil {
+		return nil
+	}
+	defer tasks.Close()
+	threads, err := tasks.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	var data []byte
+	known := false
+	for _, thread := range threads {
+		fd, err := unix.Open("/proc/self/task/"+thread+"/children", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue // the thread has ended, or the kernel has no such file
+		}
+		known = true
+		data = readAll(fd, data)
+		_ = unix.Close(fd)
+	}
+	if !known {
+		return childrenByParent(os.Getpid()) // a kernel without CONFIG_PROC_CHILDREN
 	}
 	var out []int
-	for _, f := range files {
-		data, err := os.ReadFile(f)
-		if err != nil {
-			continue // the thread has ended
-		}
-		for _, word := range bytes.Fields(data) {
-			if n, err := strconv.Atoi(string(word)); err == nil {
-				out = append(out, n)
-			}
+	for _, word := range bytes.Fields(data) {
+		if n, err := strconv.Atoi(string(word)); err == nil {
+			out = append(out, n)
 		}
 	}
 	return out
+}
+
+func readAll(fd int, data []byte) []byte {
+	var buf [4096]byte
+	for {
+		n, err := unix.Read(fd, buf[:])
+		if n <= 0 || err != nil {
+			return data
+		}
+		data = append(data, buf[:n]...)
+	}
 }
 
 func childrenByParent(pid int) []int {

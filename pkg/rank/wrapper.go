@@ -66,7 +66,7 @@ func newWrapper(a plan.Attempt, o Options) (*wrapper, error) {
 		host = "unknown"
 	}
 	w.end = evidence.End{
-		Version: evidence.MarkerVersion, Identity: id, Host: host, Node: o.Node, StartedAt: time.Now(),
+		Version: evidence.MarkerVersion, Identity: id, Host: host, Node: o.Node, StartedAt: time.Now().UTC(),
 	}
 	if w.end.Node == "" {
 		w.end.Node = host
@@ -160,7 +160,6 @@ func (w *wrapper) execute(ctx context.Context) {
 	job := w.prepare(env)
 	w.stdout.start()
 	w.stderr.start()
-	w.guard = startGuard(w.tree, filepath.Join(w.dir, rundir.ResultsDir))
 	if w.preScripts(ctx, job) && w.workload(ctx, job) {
 		w.postScripts(ctx, job)
 	}

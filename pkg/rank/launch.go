@@ -1,0 +1,33 @@
+package rank
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"assay/pkg/rundir"
+)
+
+// launch starts a program of the rank with its output going to the logs. The
+// guard follows the first one: it costs the workload no time.
+func (w *wrapper) launch(p *prepared, c command) (*child, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	attr := func() *os.ProcAttr {
+		return &os.ProcAttr{Dir: p.work, Env: p.env, Files: []*os.File{null, w.stdout.w, w.stderr.w}}
+	}
+	started, err := w.tree.start(c.path, c.argv, attr())
+	if errors.Is(err, syscall.ENOEXEC) { // a script without `#!`
+		if bash, ferr := p.find(append([]string{"bash", c.path}, c.argv[1:]...)); ferr == nil {
+			started, err = w.tree.start(bash.path, bash.argv, attr())
+		}
+	}
+	if err == nil && w.guard == nil {
+		w.guard = startGuard(w.tree, filepath.Join(w.dir, rundir.ResultsDir))
+	}
+	return started, err
+}
