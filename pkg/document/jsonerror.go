@@ -22,7 +22,6 @@ func (p *parser) syntax(err error) Problem {
 	if errors.As(err, &s) {
 		offset = int(s.ByteOffset)
 	}
-	offset = p.d.skipSpace(offset)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return p.unfinished()
 	}
