@@ -24,6 +24,23 @@ func Aggregates() []string {
 
 // measure makes one measurement of the values of a group, or none.
 func (g *group) measure(spec Spec, ranks []RankReadings) (*Measurement, []Problem) {
+	m, problems := g.combined(spec, ranks)
+	return m, append(problems, g.otherUnit(spec)...)
+}
+
+// otherUnit warns when a value was written in another unit than is declared. The
+// number is never converted.
+func (g *group) otherUnit(spec Spec) []Problem {
+	for _, v := range g.values {
+		r := v.reading
+		if spec.Unit != "" && r.Unit != "" && r.Unit != spec.Unit {
+			return []Problem{disagreement(r, "rank %d wrote %s in %s, and it is declared in %s; the number is taken as it stands", v.rank, title(r.Name, r.Model), r.Unit, spec.Unit)}
+		}
+	}
+	return nil
+}
+
+func (g *group) combined(spec Spec, ranks []RankReadings) (*Measurement, []Problem) {
 	switch spec.Aggregate {
 	case "":
 		return g.one(spec, g.values[0]), g.undeclared()
