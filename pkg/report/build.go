@@ -3,6 +3,7 @@ package report
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"assay/pkg/evidence"
@@ -48,11 +49,11 @@ type JobHeader struct {
 // NewJob describes one judged job.
 func NewJob(h JobHeader, e evidence.Evidence, v verdict.Verdict) Job {
 	j := Job{
-		Name: h.Name, Key: h.Key, ID: h.ID, Scope: h.Scope,
+		Name: valid(h.Name), Key: valid(h.Key), ID: h.ID, Scope: h.Scope,
 		Nodes: nodes(e.Ranks), Verdict: v.Word, Rule: v.Rule,
 		Attempts: h.Attempts, Directory: h.Directory,
-		Reasons:      append([]verdict.Reason{}, v.Reasons...),
-		Warnings:     append([]verdict.Reason{}, v.Warnings...),
+		Reasons:      newReasons(v.Reasons),
+		Warnings:     newReasons(v.Warnings),
 		Ranks:        make([]Rank, 0, len(e.Ranks)),
 		Measurements: make([]Measurement, 0, len(v.Measurements)),
 	}
@@ -84,8 +85,8 @@ func newRank(r evidence.Rank) Rank {
 
 func newMeasurement(m metric.Measurement) Measurement {
 	out := Measurement{
-		Name: m.Name, Unit: m.Unit, Model: m.Model, Source: m.Source,
-		Text: m.Text, NotApplicable: m.NotApplicable,
+		Name: valid(m.Name), Unit: valid(m.Unit), Model: valid(m.Model), Source: m.Source,
+		Text: valid(m.Text), NotApplicable: m.NotApplicable,
 	}
 	if !m.NotApplicable && !math.IsNaN(m.Value) && !math.IsInf(m.Value, 0) {
 		value := m.Value
@@ -93,6 +94,18 @@ func newMeasurement(m metric.Measurement) Measurement {
 	}
 	return out
 }
+
+func newReasons(list []verdict.Reason) []verdict.Reason {
+	out := make([]verdict.Reason, 0, len(list))
+	for _, r := range list {
+		out = append(out, verdict.Reason{Code: r.Code, Subject: valid(r.Subject), Message: valid(r.Message)})
+	}
+	return out
+}
+
+// valid replaces bytes that are no UTF-8, which workloads do write, and which
+// JSON cannot hold.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // nodes lists the nodes on which ranks were seen, each once.
 func nodes(ranks []evidence.Rank) []string {

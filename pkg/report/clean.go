@@ -21,7 +21,7 @@ func Clean(s string) string {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case !steers(r):
+		case r == utf8.RuneError || !steers(r):
 			b.WriteRune(r)
 		case r == '\r':
 			b.WriteString(`\r`)

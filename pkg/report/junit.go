@@ -54,9 +54,9 @@ type junitSkipped struct {
 // JUnit writes the run as JUnit XML, one test case a job: FAIL is a failure,
 // SKIP is skipped, PASS is neither, and everything else (ERROR, NO_METRIC, a job
 // that has not ended) is an error. Measurements and warnings are in system-out.
-// Characters that XML cannot hold are replaced by U+FFFD.
+// Control characters, which XML cannot hold, are written as escapes like \x1b.
 func JUnit(w io.Writer, run Run) error {
-	suite := junitSuite{Name: run.RunID, Tests: len(run.Jobs)}
+	suite := junitSuite{Name: oneLine(run.RunID), Tests: len(run.Jobs)}
 	if !run.StartedAt.IsZero() {
 		suite.Timestamp = run.StartedAt.UTC().Format("2006-01-02T15:04:05")
 	}
@@ -89,8 +89,11 @@ func JUnit(w io.Writer, run Run) error {
 }
 
 func testCase(name, class string, j Job) junitCase {
-	c := junitCase{Name: name, Class: class, Time: seconds(j.ElapsedSeconds), SystemOut: systemOut(j)}
-	problem := &junitProblem{Type: j.Verdict.String(), Message: firstReason(j), Text: strings.Join(group(j.Reasons, 0), "\n")}
+	c := junitCase{Name: oneLine(name), Class: oneLine(class), Time: seconds(j.ElapsedSeconds), SystemOut: systemOut(j)}
+	problem := &junitProblem{
+		Type: j.Verdict.String(), Message: oneLine(firstReason(j)),
+		Text: Clean(strings.Join(group(j.Reasons, 0), "\n")),
+	}
 	switch j.Verdict {
 	case verdict.Pass:
 	case verdict.Fail:
@@ -111,7 +114,7 @@ func systemOut(j Job) string {
 	for _, w := range j.Warnings {
 		lines = append(lines, "warning: "+w.Message)
 	}
-	return strings.Join(lines, "\n")
+	return Clean(strings.Join(lines, "\n"))
 }
 
 // firstReason is the sentence that stands for a verdict.

@@ -73,9 +73,11 @@ type table struct {
 
 // The columns that get special treatment.
 const (
+	jobColumn      = 0
 	verdictColumn  = 1
 	measuredColumn = 2
-	leastMeasured  = 12 // columns that the measurements keep on a narrow terminal
+	nodesColumn    = 4
+	leastWidth     = 12 // what a column keeps on a narrow terminal
 )
 
 func (t *table) row(name string, j Job) []string {
@@ -90,8 +92,8 @@ func (t *table) row(name string, j Job) []string {
 	return cells
 }
 
-// fit sets the widths of the columns, and shortens the measurements where the
-// terminal is too narrow.
+// fit sets the widths of the columns, and shortens the measurements, then the
+// names, then the nodes where the terminal is too narrow.
 func (t *table) fit() {
 	t.widths = make([]int, len(t.rows[0]))
 	for _, row := range t.rows {
@@ -99,21 +101,31 @@ func (t *table) fit() {
 			t.widths[i] = max(t.widths[i], textWidth(cell))
 		}
 	}
-	total := 2 * (len(t.widths) - 1)
+	over := 2 * (len(t.widths) - 1)
 	for _, w := range t.widths {
-		total += w
+		over += w
 	}
-	if t.opt.Width <= 0 || total <= t.opt.Width {
-		return
+	over -= t.opt.Width
+	for _, column := range []int{measuredColumn, jobColumn, nodesColumn} {
+		if t.opt.Width > 0 && over > 0 {
+			over -= t.shorten(column, over)
+		}
 	}
-	room := max(leastMeasured, t.widths[measuredColumn]-(total-t.opt.Width))
-	if room >= t.widths[measuredColumn] {
-		return
+}
+
+// shorten takes up to n columns from a column of the table and returns how many
+// it took.
+func (t *table) shorten(column, n int) int {
+	room := max(leastWidth, t.widths[column]-n)
+	took := t.widths[column] - room
+	if took <= 0 {
+		return 0
 	}
-	t.widths[measuredColumn] = room
+	t.widths[column] = room
 	for _, row := range t.rows {
-		row[measuredColumn] = width().Truncate(row[measuredColumn], room, "…")
+		row[column] = width().Truncate(row[column], room, "…")
 	}
+	return took
 }
 
 func (t *table) line(buf *bytes.Buffer, n int, word verdict.Word) {
