@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"assay/deploy"
-	"assay/pkg/collect"
-	"assay/pkg/durable"
 	"assay/pkg/evidence"
 	"assay/pkg/plan"
 	"assay/pkg/report"
@@ -101,66 +98,6 @@ func (d *Driver) Drive(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// resume sorts the jobs of the ledger into those that still have to be
-// submitted and those that were.
-func (d *Driver) resume(ctx context.Context, f *flight) error {
-	for _, e := range d.Run.Ledger.Jobs {
-		a, dir, err := d.lastAttempt(e)
-		if err != nil {
-			return err
-		}
-		launch, err := rundir.ReadLaunch(dir)
-		if err != nil {
-			return err
-		}
-		switch launch.State {
-		case evidence.LaunchSubmitted:
-			if done, err := d.isFinal(dir); err != nil {
-				return err
-			} else if !done {
-				f.active = append(f.active, activeJob{a, *launch.Handle})
-			}
-		case evidence.LaunchIntent:
-			if err := d.findLost(ctx, f, e, a); err != nil {
-				return err
-			}
-		case evidence.LaunchPlanned, evidence.LaunchUnknown:
-			f.queue = append(f.queue, e)
-		case evidence.LaunchRefused, evidence.LaunchDropped:
-		}
-	}
-	return nil
-}
-
-// findLost settles a submission that had no answer: by asking the target for the
-// job, never by submitting it again unless the target is sure that it has none.
-func (d *Driver) findLost(ctx context.Context, f *flight, e rundir.Entry, a plan.Attempt) error {
-	finder, ok := d.Target.(deploy.Finder)
-	if !ok {
-		return fmt.Errorf("job %s: it is not known whether it was submitted, and target %s cannot tell", e.ID, d.Target.Name())
-	}
-	h, found, err := finder.Find(ctx, a)
-	if err != nil {
-		return fmt.Errorf("job %s: cannot find out whether it was submitted: %w", e.ID, err)
-	}
-	if !found {
-		f.queue = append(f.queue, e)
-		return nil
-	}
-	f.active = append(f.active, activeJob{a, h})
-	return d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h})
-}
-
-func (d *Driver) lastAttempt(e rundir.Entry) (plan.Attempt, string, error) {
-	return lastAttempt(d.Run, e)
-}
-
-// isFinal says whether the verdict on an attempt is in.
-func (d *Driver) isFinal(dir string) (bool, error) {
-	j, err := readJobVerdict(dir)
-	return j != nil, err
-}
-
 // heedCancel acts on a request to end the run, once.
 func (d *Driver) heedCancel(ctx context.Context, f *flight) error {
 	if f.stopping {
@@ -172,7 +109,7 @@ func (d *Driver) heedCancel(ctx context.Context, f *flight) error {
 	}
 	f.stopping = true
 	for _, e := range f.queue {
-		_, dir, err := d.lastAttempt(e)
+		_, dir, err := lastAttempt(d.Run, e)
 		if err != nil {
 			return err
 		}
@@ -198,7 +135,7 @@ func (d *Driver) fill(ctx context.Context, f *flight) error {
 	for len(f.queue) > 0 && len(f.active) < d.Run.Ledger.Concurrency {
 		e := f.queue[0]
 		f.queue = f.queue[1:]
-		a, _, err := d.lastAttempt(e)
+		a, _, err := lastAttempt(d.Run, e)
 		if err != nil {
 			return err
 		}
@@ -212,8 +149,7 @@ func (d *Driver) fill(ctx context.Context, f *flight) error {
 			}
 			continue
 		}
-		f.active = append(f.active, activeJob{a, h})
-		d.event(Event{Kind: EventSubmitted, Job: &a.Job, Dir: a.Dir, Handle: h})
+		d.adopt(f, a, h)
 	}
 	return nil
 }
@@ -285,7 +221,7 @@ func (d *Driver) finish(e rundir.Entry) error {
 	if err := writeJobVerdict(d.Run, j); err != nil {
 		return err
 	}
-	a, dir, err := d.lastAttempt(e)
+	a, dir, err := lastAttempt(d.Run, e)
 	if err != nil {
 		return err
 	}
@@ -346,35 +282,4 @@ func (d *Driver) event(e Event) {
 
 func (d *Driver) notice(format string, args ...any) {
 	d.event(Event{Kind: EventNotice, Text: fmt.Sprintf(format, args...)})
-}
-
-// lastAttempt reads the newest attempt of a job.
-func lastAttempt(r *rundir.Run, e rundir.Entry) (plan.Attempt, string, error) {
-	n, err := r.LastAttempt(e.ID)
-	if err != nil {
-		return plan.Attempt{}, "", err
-	}
-	dir := r.AttemptDir(e.ID, max(n, 1))
-	a, err := collect.Attempt(dir)
-	if err != nil {
-		return a, dir, fmt.Errorf("job %s: %w", e.ID, err)
-	}
-	// The directory may have been moved or be mounted elsewhere since.
-	a.Dir = dir
-	return a, dir, nil
-}
-
-// writeFiles writes rendered files. The job file is evidence of what was asked
-// and must survive; the others only show it.
-func writeFiles(dir string, files []deploy.File) error {
-	for _, f := range files {
-		write := durable.Replace
-		if f.Name == rundir.JobFile {
-			write = durable.WriteFile
-		}
-		if err := write(filepath.Join(dir, f.Name), f.Data, f.Mode); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -52,7 +52,7 @@ func writeReports(r *rundir.Run, rep report.Run) error {
 	if err != nil {
 		return err
 	}
-	if err := durable.WriteFile(filepath.Join(r.Dir, rundir.VerdictFile), data, r.FileMode()); err != nil {
+	if err := keep(filepath.Join(r.Dir, rundir.VerdictFile), data, r.FileMode()); err != nil {
 		return err
 	}
 	tails, err := reportTails(r, rep)

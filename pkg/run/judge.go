@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"assay/pkg/collect"
 	"assay/pkg/durable"
 	"assay/pkg/evidence"
+	"assay/pkg/plan"
 	"assay/pkg/report"
 	"assay/pkg/rundir"
 	"assay/pkg/verdict"
@@ -53,6 +55,10 @@ func Evidence(r *rundir.Run, e rundir.Entry) (evidence.Evidence, error) {
 	if err != nil {
 		return evidence.Evidence{}, err
 	}
+	return evidenceOf(r, a, dir)
+}
+
+func evidenceOf(r *rundir.Run, a plan.Attempt, dir string) (evidence.Evidence, error) {
 	cancel, err := r.ReadCancel()
 	if err != nil {
 		return evidence.Evidence{}, err
@@ -65,7 +71,7 @@ func judgeJob(r *rundir.Run, e rundir.Entry) (report.Job, error) {
 	if err != nil {
 		return report.Job{}, err
 	}
-	ev, err := Evidence(r, e)
+	ev, err := evidenceOf(r, a, dir)
 	if err != nil {
 		return report.Job{}, fmt.Errorf("job %s: %w", e.ID, err)
 	}
@@ -118,7 +124,7 @@ func readJobVerdict(attemptDir string) (*report.Job, error) {
 }
 
 // writeJobVerdict keeps a final verdict beside its evidence. A job that has not
-// ended has none.
+// ended has none, and one whose verdict is there already is left alone.
 func writeJobVerdict(r *rundir.Run, j report.Job) error {
 	if j.Verdict == verdict.Pending {
 		return nil
@@ -127,5 +133,13 @@ func writeJobVerdict(r *rundir.Run, j report.Job) error {
 	if err != nil {
 		return err
 	}
-	return durable.WriteFile(filepath.Join(j.Directory, rundir.VerdictFile), append(data, '\n'), r.FileMode())
+	return keep(filepath.Join(j.Directory, rundir.VerdictFile), append(data, '\n'), r.FileMode())
+}
+
+// keep makes a file durable unless it has these bytes already.
+func keep(path string, data []byte, mode fs.FileMode) error {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+		return nil
+	}
+	return durable.WriteFile(path, data, mode)
 }
