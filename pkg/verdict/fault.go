@@ -48,54 +48,54 @@ func rankName(r evidence.Rank) string {
 // nothing to say of a rank of a job that never was.
 func (f *facts) fault(r evidence.Rank) *fault {
 	name := rankName(r)
-	make := func(c class, code, format string, args ...any) *fault {
+	bad := func(c class, code, format string, args ...any) *fault {
 		return &fault{class: c, rank: r.Rank, elapsed: math.Inf(1), reason: Reason{code, name, name + " " + fmt.Sprintf(format, args...)}}
 	}
 	if r.State == evidence.RankEnded {
-		return f.ended(r, make)
+		return f.ended(r, bad)
 	}
 	switch {
 	case r.Unreadable != "":
-		return make(classUnreadable, CodeEvidenceUnreadable, "left a marker that cannot be read: %s", r.Unreadable)
+		return bad(classUnreadable, CodeEvidenceUnreadable, "left a marker that cannot be read: %s", r.Unreadable)
 	case r.State == evidence.RankLost && f.e.Cancel != nil:
-		return make(classCancelled, CodeCancelled, "reported no end after the run was cancelled by %s", f.e.Cancel.By)
+		return bad(classCancelled, CodeCancelled, "reported no end after the run was cancelled by %s", f.e.Cancel.By)
 	case r.State == evidence.RankLost, r.State == evidence.RankRunning:
-		return make(classLost, CodeRankLost, "reported no end (killed or lost)")
+		return bad(classLost, CodeRankLost, "reported no end (killed or lost)")
 	case f.neverSubmitted() && !f.began:
 		return nil
 	case f.e.Cancel != nil:
-		return make(classCancelled, CodeCancelled, "never started: the run was cancelled by %s", f.e.Cancel.By)
+		return bad(classCancelled, CodeCancelled, "never started: the run was cancelled by %s", f.e.Cancel.By)
 	case r.State == evidence.RankNotStarted:
-		return make(classNotStarted, CodeRankNotStarted, "never started")
+		return bad(classNotStarted, CodeRankNotStarted, "never started")
 	}
-	return make(classUnreadable, CodeEvidenceUnreadable, "was not looked at: nothing is known of it")
+	return bad(classUnreadable, CodeEvidenceUnreadable, "was not looked at: nothing is known of it")
 }
 
 // ended says what is wrong with a rank that left an end.
-func (f *facts) ended(r evidence.Rank, make func(class, string, string, ...any) *fault) *fault {
+func (f *facts) ended(r evidence.Rank, bad func(class, string, string, ...any) *fault) *fault {
 	var ft *fault
 	switch r.Outcome {
 	case evidence.OutcomeExited, evidence.OutcomeUnknown:
 		switch {
 		case r.ExitCode != 0:
-			ft = make(classFailed, CodeRankExit, "exited %d", r.ExitCode)
+			ft = bad(classFailed, CodeRankExit, "exited %d", r.ExitCode)
 		case r.Outcome == evidence.OutcomeUnknown:
-			ft = make(classUnreadable, CodeEvidenceUnreadable, "left an end that does not say how it ended")
+			ft = bad(classUnreadable, CodeEvidenceUnreadable, "left an end that does not say how it ended")
 		default:
 			return nil
 		}
 	case evidence.OutcomeSignaled:
-		ft = make(classFailed, CodeRankSignal, "was killed by %s", signalName(r))
+		ft = bad(classFailed, CodeRankSignal, "was killed by %s", signalName(r))
 	case evidence.OutcomeTimedOut:
-		ft = make(classFailed, CodeRankTimeout, "%s", f.timeLimit(r))
+		ft = bad(classFailed, CodeRankTimeout, "%s", f.timeLimit(r))
 	case evidence.OutcomeStopped:
 		switch {
 		case f.e.Cancel != nil:
-			ft = make(classCancelled, CodeCancelled, "was stopped: the run was cancelled by %s", f.e.Cancel.By)
+			ft = bad(classCancelled, CodeCancelled, "was stopped: the run was cancelled by %s", f.e.Cancel.By)
 		case f.e.Scheduler != nil && (f.e.Scheduler.Bad || f.cancelledElsewhere()):
-			ft = make(classStopped, CodeRankSignal, "was told to stop by %s", signalName(r))
+			ft = bad(classStopped, CodeRankSignal, "was told to stop by %s", signalName(r))
 		default:
-			ft = make(classFailed, CodeRankSignal, "was told to stop by %s, and nobody says why", signalName(r))
+			ft = bad(classFailed, CodeRankSignal, "was told to stop by %s, and nobody says why", signalName(r))
 		}
 	case evidence.OutcomeRefused:
 		code := r.Code
@@ -106,9 +106,9 @@ func (f *facts) ended(r evidence.Rank, make func(class, string, string, ...any) 
 		if why == "" {
 			why = "the node does not say why"
 		}
-		ft = make(classRefused, code, "was not launched: %s", why)
+		ft = bad(classRefused, code, "was not launched: %s", why)
 	default:
-		ft = make(classUnreadable, CodeEvidenceUnreadable, "left an end of an unknown kind")
+		ft = bad(classUnreadable, CodeEvidenceUnreadable, "left an end of an unknown kind")
 	}
 	ft.elapsed = r.ElapsedSeconds
 	return ft
