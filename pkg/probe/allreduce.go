@@ -94,7 +94,7 @@ func AllReduce(ctx context.Context, opt AllReduceOptions, w io.Writer) error {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { closeAll(g.left, g.right) })()
-	return g.finish(ctx, runSweep(ctx, g, w))
+	return runSweep(ctx, g, w)
 }
 
 // withDefaults fills in defaults and checks the rest.

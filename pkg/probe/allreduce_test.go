@@ -186,6 +186,62 @@ func TestAllReduceDoesNotWaitForAStalledRank(t *testing.T) {
 	}
 }
 
+// A rank that is stopped answers no roll call, and is named whoever lost it.
+func TestAllReduceNamesASilentRank(t *testing.T) {
+	var stopped sync.WaitGroup
+	stopped.Add(1)
+	others := make(chan struct{}, 2)
+	_, errs := runRanks(t, 4, func(rank int, o *AllReduceOptions) {
+		o.StallTimeout = 200 * time.Millisecond
+		if rank != 2 {
+			return
+		}
+		silent, err := AllReduceOptions{Rank: 2, WorldSize: 4, MasterPort: o.MasterPort}.withDefaults()
+		if err != nil {
+			t.Error(err)
+		}
+		*o = AllReduceOptions{Rank: -1} // the real one ends at once
+		go func() {
+			defer stopped.Done()
+			g := &group{opt: silent, size: 4}
+			defer g.close()
+			l, err := listen(t.Context(), silent, 0)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer l.Close() // the test is over
+			control, err := dial(t.Context(), net.JoinHostPort("127.0.0.1", strconv.Itoa(silent.MasterPort)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer control.Close() // the test is over
+			welcome, err := askToJoin(control, silent, portOf(t, l.Addr().String()))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := g.connect(t.Context(), l, welcome.Right); err != nil {
+				t.Error(err)
+			}
+			for range 3 { // stopped until the others have ended
+				<-others
+			}
+		}()
+	}, func(rank int) {
+		if rank != 2 {
+			others <- struct{}{}
+		}
+	})
+	stopped.Wait()
+	for _, rank := range []int{0, 1, 3} {
+		if err := errs[rank]; exitcode.Of(err) != exitcode.Error || !strings.Contains(err.Error(), "rank(s) 2 stalled") {
+			t.Errorf("rank %d ended with %v (%v)", rank, err, exitcode.Of(err))
+		}
+	}
+}
+
 func TestAllReduceRefusesStrangers(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

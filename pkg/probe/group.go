@@ -11,11 +11,11 @@ import (
 	"assay/pkg/exitcode"
 )
 
-// A rank that lost a neighbour waits to be told why: the neighbour may only have
-// ended, or wait, because of a third rank. Rank 0 asks who is alive meanwhile.
+// A rank that lost a neighbour asks rank 0 why: the neighbour may only have ended,
+// or wait, because of a third rank. Rank 0 finds out who is alive.
 const (
 	rollCallLimit = time.Second
-	causeGrace    = 2 * rollCallLimit
+	causeGrace    = 3 * rollCallLimit // for the answer; longer only if rank 0 is the one
 )
 
 // group is what a rank knows of the others once they have met.
@@ -72,6 +72,9 @@ func (g *group) slowest(ctx context.Context, seconds float64) (float64, error) {
 // went wrong: a rank that merely lost a neighbour reports the reason that ended
 // the neighbour.
 func (g *group) finish(ctx context.Context, err error) error {
+	if g.size == 1 {
+		return err
+	}
 	defer g.close()
 	if err == nil {
 		return g.part(ctx)
@@ -92,13 +95,12 @@ func (g *group) finish(ctx context.Context, err error) error {
 	return err
 }
 
-// reason waits a moment to be told why a neighbour was lost.
+// reason finds out why a neighbour was lost.
 func (g *group) reason(ctx context.Context, lost *lostError) error {
 	if g.root != nil {
-		if silent := g.root.rollCall(ctx, rollCallLimit); len(silent) > 0 {
-			return exitcode.Errorf(exitcode.Error, "rank(s) %s stalled: no answer for %s, after %w",
-				formatCPUs(silent), rollCallLimit, lost)
-		}
+		g.root.investigate(lost.text)
+	} else {
+		_ = writeMessage(g.peer.conn, message{Type: msgLost, Rank: g.opt.Rank, Text: lost.text})
 	}
 	grace := time.NewTimer(causeGrace)
 	defer grace.Stop()

@@ -30,6 +30,7 @@ const (
 	msgResult  messageType = "result"  // a rank to rank 0: its mean time of a size
 	msgPing    messageType = "ping"    // rank 0 to all: who is alive?
 	msgPong    messageType = "pong"    // a rank to rank 0: I am
+	msgLost    messageType = "lost"    // a rank to rank 0: a neighbour is gone or stalls, what is the matter?
 	msgAbort   messageType = "abort"   // either way: this failed, end now
 	msgBye     messageType = "bye"     // rank 0 to all: done
 )

@@ -16,7 +16,8 @@ import (
 // to do and where its right neighbour is; then the ring is connected. cancel ends
 // ctx with the reason when another rank fails, from then on until the end.
 func meet(ctx context.Context, cancel context.CancelCauseFunc, opt AllReduceOptions) (*group, error) {
-	ctx, stop := context.WithTimeoutCause(ctx, opt.ConnectTimeout+controlTimeout, exitcode.Errorf(exitcode.Error,
+	whole := ctx
+	ctx, stop := context.WithTimeoutCause(whole, opt.ConnectTimeout+controlTimeout, exitcode.Errorf(exitcode.Error,
 		"rank %d: the ranks did not meet within %s", opt.Rank, opt.ConnectTimeout))
 	defer stop()
 	g := &group{opt: opt, size: opt.WorldSize}
@@ -30,7 +31,8 @@ func meet(ctx context.Context, cancel context.CancelCauseFunc, opt AllReduceOpti
 	var right string
 	port := data.Addr().(*net.TCPAddr).Port
 	if opt.Rank == 0 {
-		right, err = g.gather(ctx, cancel, port)
+		g.root = newRootControl(g.size, whole.Done(), cancel)
+		right, err = g.gather(ctx, port)
 	} else {
 		right, err = g.register(ctx, cancel, port)
 	}

@@ -40,8 +40,8 @@ func newRing[T float](g *group, data []T) *ring[T] {
 	// The queue holds all chunks of one operation. Were it shorter, every rank could
 	// wait for room in its queue while none receives.
 	perSegment := (len(data)/g.size+1)/chunk + 1
-	r.queue = make(chan []byte, 2*(g.size-1)*perSegment+1)
-	r.flushed = make(chan struct{})
+	r.queue = make(chan []byte, 2*(g.size-1)*perSegment+2)
+	r.flushed = make(chan struct{}, 2) // both words of an operation, so that the sender never waits
 	r.stopped = make(chan struct{})
 	go r.send()
 	return r
@@ -71,10 +71,9 @@ func (r *ring[T]) send() {
 	}
 }
 
-// stop ends the sender, whatever it is doing.
+// stop ends the sender. Its connection must be closed, or the queue be empty.
 func (r *ring[T]) stop() {
 	if r.queue != nil {
-		_ = r.group.right.Close()
 		close(r.queue)
 		<-r.stopped
 	}
@@ -102,6 +101,15 @@ func (r *ring[T]) allReduce(data []T) error {
 		r.queue <- bytesOf(chunk)
 	}
 	for step := range 2 * (n - 1) {
+		// The second half overwrites what the first half sends. That it has left shows
+		// already in that it has come round, but only a word from the sender says so to
+		// the memory model. All of the first half is in the queue one step before.
+		switch step {
+		case n - 2:
+			r.queue <- nil
+		case n - 1:
+			<-r.flushed
+		}
 		part := segment(data, (rank-step-1+2*n)%n, n)
 		adds, last := step < n-1, step == 2*(n-1)-1
 		for chunk := range slices.Chunk(part, len(r.scratch)) {

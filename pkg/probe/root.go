@@ -21,7 +21,22 @@ type rootControl struct {
 	arrived chan struct{} // a word for each rank that registers
 	refused []string      // who was sent away, and why
 	results chan float64
-	pongs   chan int // ranks that answered a roll call
+	pongs   chan int // ranks that answered the roll call
+
+	done     <-chan struct{}         // closed when the group ends
+	cancel   context.CancelCauseFunc // ends the group with the reason; the first one counts
+	suspects sync.Once
+}
+
+func newRootControl(ranks int, done <-chan struct{}, cancel context.CancelCauseFunc) *rootControl {
+	return &rootControl{
+		peers:   make([]*registered, ranks),
+		arrived: make(chan struct{}, ranks),
+		results: make(chan float64, ranks),
+		pongs:   make(chan int, ranks),
+		done:    done,
+		cancel:  cancel,
+	}
 }
 
 // registered is a rank that has come.
@@ -33,7 +48,7 @@ type registered struct {
 
 // gather waits for all ranks, tells each what to do, and watches them from then
 // on. It returns where rank 0's right neighbour waits.
-func (g *group) gather(ctx context.Context, cancel context.CancelCauseFunc, port int) (right string, err error) {
+func (g *group) gather(ctx context.Context, port int) (right string, err error) {
 	l, err := listen(ctx, g.opt, max(g.opt.MasterPort, 0))
 	if err != nil {
 		return "", err
@@ -42,13 +57,8 @@ func (g *group) gather(ctx context.Context, cancel context.CancelCauseFunc, port
 	if g.opt.listening != nil {
 		g.opt.listening(l.Addr().String())
 	}
-	c := &rootControl{
-		peers:   make([]*registered, g.size),
-		arrived: make(chan struct{}, g.size),
-		results: make(chan float64, g.size),
-		pongs:   make(chan int, g.size),
-	}
-	g.root, g.sweep = c, g.opt.sweep()
+	c := g.root
+	g.sweep = g.opt.sweep()
 	go acceptEach(l, func(conn net.Conn) { c.greet(conn, g.opt) })
 
 	limit := time.NewTimer(g.opt.ConnectTimeout)
@@ -69,7 +79,7 @@ func (g *group) gather(ctx context.Context, cancel context.CancelCauseFunc, port
 		}
 	}
 	for rank := 1; rank < g.size; rank++ {
-		go c.watch(rank, cancel)
+		go c.watch(rank)
 	}
 	return c.neighbourOf(0, port), nil
 }
@@ -165,17 +175,19 @@ func (c *rootControl) neighbourOf(rank, port int) string {
 }
 
 // watch takes a rank's messages. Its failure, or its silent end, ends the group.
-func (c *rootControl) watch(rank int, cancel context.CancelCauseFunc) {
+func (c *rootControl) watch(rank int) {
 	for {
 		m, err := readMessage(c.peers[rank].conn)
 		switch {
 		case err != nil:
 			// After a proper end nobody listens to this cancel any more.
-			cancel(exitcode.Errorf(exitcode.Error, "rank %d is gone: its connection to rank 0 ended (%w)", rank, err))
+			c.cancel(exitcode.Errorf(exitcode.Error, "rank %d is gone: its connection to rank 0 ended (%w)", rank, err))
 			return
 		case m.Type == msgAbort:
-			cancel(exitcode.Errorf(exitcode.Error, "%s", m.Text))
+			c.cancel(exitcode.Errorf(exitcode.Error, "%s", m.Text))
 			return
+		case m.Type == msgLost:
+			go c.investigate(m.Text)
 		case m.Type == msgResult:
 			c.results <- m.Seconds
 		case m.Type == msgPong:
@@ -202,9 +214,20 @@ func (c *rootControl) slowest(ctx context.Context, seconds float64, limit time.D
 	return seconds, nil
 }
 
+// investigate ends the group with the reason why a rank lost its neighbour. Only
+// the first that is lost counts: it is the closest to the trouble.
+func (c *rootControl) investigate(lost string) {
+	c.suspects.Do(func() {
+		if silent := c.rollCall(rollCallLimit); len(silent) > 0 {
+			lost = fmt.Sprintf("rank(s) %s stalled: no answer for %s; %s", formatCPUs(silent), rollCallLimit, lost)
+		}
+		c.cancel(exitcode.Errorf(exitcode.Error, "%s", lost))
+	})
+}
+
 // rollCall asks every rank whether it is alive, and names those that do not answer
 // within the limit. A rank that only waits for another one does answer.
-func (c *rootControl) rollCall(ctx context.Context, limit time.Duration) (silent []int) {
+func (c *rootControl) rollCall(limit time.Duration) (silent []int) {
 	c.broadcast(message{Type: msgPing})
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -214,7 +237,7 @@ func (c *rootControl) rollCall(ctx context.Context, limit time.Duration) (silent
 		case rank := <-c.pongs:
 			answered[rank] = true
 			continue
-		case <-ctx.Done():
+		case <-c.done: // somebody else found the reason
 			return nil
 		case <-timer.C:
 		}

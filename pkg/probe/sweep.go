@@ -12,7 +12,7 @@ import (
 // float is a type the ranks can sum.
 type float interface{ float32 | float64 }
 
-// runSweep measures every size, in the data type of the sweep.
+// runSweep measures every size, in the data type of the sweep, and ends the group.
 func runSweep(ctx context.Context, g *group, w io.Writer) error {
 	if g.sweep.DataType == "float64" {
 		return sweepOf[float64](ctx, g, w)
@@ -20,11 +20,16 @@ func runSweep(ctx context.Context, g *group, w io.Writer) error {
 	return sweepOf[float32](ctx, g, w)
 }
 
-// sweepOf measures every size with elements of type T.
+// sweepOf is runSweep for one data type.
 func sweepOf[T float](ctx context.Context, g *group, w io.Writer) error {
 	counts := g.sweep.Counts
 	r := newRing(g, make([]T, counts[len(counts)-1]))
 	defer r.stop()
+	return g.finish(ctx, measureSweep(ctx, g, r, w))
+}
+
+// measureSweep measures every size; rank 0 reports.
+func measureSweep[T float](ctx context.Context, g *group, r *ring[T], w io.Writer) error {
 	report := func(text string) error {
 		if g.opt.Rank != 0 {
 			return nil
@@ -38,7 +43,7 @@ func sweepOf[T float](ctx context.Context, g *group, w io.Writer) error {
 		return err
 	}
 	var results []sizeResult
-	for _, count := range counts {
+	for _, count := range g.sweep.Counts {
 		seconds, err := timeSize(ctx, g, r, count)
 		if err != nil {
 			return err
