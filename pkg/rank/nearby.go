@@ -110,7 +110,7 @@ func csvHeader(path string) []string {
 		return nil
 	}
 	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(line, "\ufeff")))
-	r.LazyQuotes = true
+	r.LazyQuotes, r.TrimLeadingSpace = true, true
 	columns, err := r.Read()
 	if err != nil {
 		return nil

@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -91,10 +92,19 @@ func (s *sink) say(line string) error {
 
 func (s *sink) failed(err error, n int) {
 	if s.err == nil {
-		s.err = err
+		s.err = cause(err)
 	}
 	s.lost += int64(n)
 	s.dropped += int64(n)
+}
+
+// cause is an error without the operation and path in front of it.
+func cause(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }
 
 // close puts the tail behind the head and closes the file.
@@ -180,8 +190,8 @@ func (r *ring) kept() int64 { return min(r.total, r.size) }
 
 // reader gives what is kept, oldest first.
 func (r *ring) reader() io.Reader {
-	if r.total <= r.size {
-		return io.NewSectionReader(r.f, 0, r.total)
+	if r.size == 0 || r.total <= r.size {
+		return io.NewSectionReader(r.f, 0, r.kept())
 	}
 	at := r.total % r.size
 	return io.MultiReader(io.NewSectionReader(r.f, at, r.size-at), io.NewSectionReader(r.f, 0, at))

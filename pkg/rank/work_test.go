@@ -2,6 +2,7 @@ package rank_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -136,11 +137,13 @@ func TestRanksDoNotClobberEachOther(t *testing.T) {
 	f.attempt.Job.Expect.MultipleResults = "r.csv"
 	var wait sync.WaitGroup
 	fixtures := make([]*fixture, 4)
+	commands := make([]*exec.Cmd, 4)
 	for i := range fixtures {
 		g := *f
 		g.call.Rank = i
-		fixtures[i] = &g
-		cmd := g.command()
+		fixtures[i], commands[i] = &g, g.command()
+	}
+	for _, cmd := range commands {
 		wait.Go(func() { _ = cmd.Run() })
 	}
 	wait.Wait()
