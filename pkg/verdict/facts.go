@@ -178,6 +178,7 @@ func (f *facts) neverSubmitted() bool {
 		return true
 	case evidence.LaunchPlanned:
 		return f.e.Cancel != nil
+	case evidence.LaunchUnknown, evidence.LaunchIntent, evidence.LaunchSubmitted:
 	}
 	return false
 }

@@ -23,6 +23,7 @@ func severity(w Word) int {
 		return 1
 	case Fail, Error:
 		return 2
+	case Unknown, Pending:
 	}
 	return 3
 }

@@ -65,6 +65,7 @@ func (w Word) ExitCode() exitcode.Code {
 		return exitcode.Skip
 	case Pending:
 		return exitcode.Pending
+	case Unknown:
 	}
 	return exitcode.Internal
 }
