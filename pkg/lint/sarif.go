@@ -111,6 +111,5 @@ func uri(path string) string {
 	if strings.HasPrefix(path, "/") {
 		return (&url.URL{Scheme: "file", Path: path}).String()
 	}
-	// Without the prefix a colon in the first element would look like a scheme.
-	return strings.TrimPrefix((&url.URL{Path: "./" + path}).String(), "./")
+	return (&url.URL{Path: path}).String()
 }
