@@ -75,8 +75,7 @@ func lock(f *os.File, path string) error {
 		return nil
 	case <-limit.C:
 		go func() {
-			<-granted
-			_ = f.Close() // nothing was written; closing gives the lock back
+			_ = errors.Join(<-granted, f.Close()) // nothing was written; closing gives the lock back
 		}()
 		return exitcode.Errorf(exitcode.Error, "%s has been locked by another process for %s (find it with `fuser %s`)", path, lockLimit, path)
 	}

@@ -106,6 +106,7 @@ func mark(w verdict.Word) string {
 		return "⏭️"
 	case verdict.Pending:
 		return "⏳"
+	case verdict.Unknown, verdict.NoMetric, verdict.Error:
 	}
 	return "⚠️"
 }

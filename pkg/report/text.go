@@ -153,8 +153,9 @@ func paint(text string, word verdict.Word, color bool) string {
 	if !color {
 		return text
 	}
-	code := "33" // yellow: not judged, or nothing to judge
+	code := "33"
 	switch word {
+	case verdict.NoMetric, verdict.Skip: // yellow
 	case verdict.Pass:
 		code = "32"
 	case verdict.Fail:
