@@ -7,6 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"assay/pkg/exitcode"
+
+	"golang.org/x/sys/unix"
 )
 
 // A note lies beside perf.csv and says what the append that is under way will
@@ -38,21 +42,24 @@ func writeNote(f *os.File, path string, begin, end int64) error {
 	}
 	text := fmt.Appendf(nil, noteFormat, begin, end, sum)
 	text = fmt.Appendf(text, " %08x\n", crc32.ChecksumIEEE(text))
-	out, err := os.OpenFile(notePath(path), os.O_WRONLY|os.O_CREATE, 0o666)
+	out, err := os.OpenFile(notePath(path), os.O_WRONLY|os.O_CREATE|unix.O_NONBLOCK, 0o666)
 	if errors.Is(err, os.ErrPermission) {
 		return nil
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = out.WriteAt(text, 0)
+		err = errors.Join(err, out.Close())
 	}
-	_, err = out.WriteAt(text, 0)
-	return errors.Join(err, out.Close())
+	if err != nil {
+		return exitcode.Errorf(exitcode.Error, "append to %s: leave a note of it: %w", path, err)
+	}
+	return nil
 }
 
 // readNote returns the note about f; ok is false when there is none that can be
 // believed.
 func readNote(f *os.File, path string) (n note, ok bool) {
-	in, err := os.Open(notePath(path))
+	in, err := os.OpenFile(notePath(path), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return note{}, false
 	}
