@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/charmbracelet/log"
 	"github.com/spf13/cobra"
 
@@ -17,12 +19,15 @@ func (a *app) root() *cobra.Command {
 		Example: `  assay build --tags demo
   assay lint build_manifest.json
   assay run -m build_manifest.json`,
+		Args:          knownCommand,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRun: func(*cobra.Command, []string) {
 			a.log = log.NewWithOptions(a.Err, log.Options{Level: a.level(), ReportTimestamp: false})
 		},
 	}
+	root.SuggestionsMinimumDistance = 2
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
@@ -37,6 +42,18 @@ func (a *app) root() *cobra.Command {
 		a.perfCmd(), a.gcCmd(), a.probeCmd(), a.rankCmd(), a.versionCmd(), a.docsCmd(), exitCodesTopic(),
 	)
 	return root
+}
+
+// knownCommand refuses a word that is no command.
+func knownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "; see: assay --help"
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return exitcode.Errorf(exitcode.Invalid, "there is no command %q%s", args[0], hint)
 }
 
 func (a *app) level() log.Level {
