@@ -213,10 +213,11 @@ func summarise(results []sizeResult, s sweep, ranks int) string {
 	if ranks == 1 {
 		fmt.Fprint(&b, "one rank: nothing crosses a link, so the time is that of a local copy and there is no bus bandwidth\n")
 	}
-	fmt.Fprintf(&b, "\n%s=%.6g\n", MetricAllReduceAlg, last.algorithmGBs())
+	b.WriteByte('\n')
 	if ranks > 1 {
-		fmt.Fprintf(&b, "%s=%.6g\n", MetricAllReduceBus, last.busGBs(ranks))
+		fmt.Fprintf(&b, "%s=%.4g\n", MetricAllReduceBus, last.busGBs(ranks))
 	}
-	fmt.Fprintf(&b, "%s=%.6g\n", MetricAllReduceLatency, first.seconds*1e6)
+	fmt.Fprintf(&b, "%s=%.4g\n", MetricAllReduceAlg, last.algorithmGBs())
+	fmt.Fprintf(&b, "%s=%.4g\n", MetricAllReduceLatency, first.seconds*1e6)
 	return b.String()
 }

@@ -87,7 +87,7 @@ func TestAllReduceVerifiesForAnyNumberOfRanks(t *testing.T) {
 					return
 				}
 				factor := 2 * float64(ranks-1) / float64(ranks)
-				if bus := metricIn(t, report, MetricAllReduceBus); math.Abs(bus/alg/factor-1) > 1e-4 {
+				if bus := metricIn(t, report, MetricAllReduceBus); math.Abs(bus/alg/factor-1) > 1e-3 {
 					t.Errorf("bus bandwidth %g is not %g times the algorithm bandwidth %g", bus, factor, alg)
 				}
 			})
@@ -190,7 +190,7 @@ func TestAllReduceDoesNotWaitForAStalledRank(t *testing.T) {
 func TestAllReduceNamesASilentRank(t *testing.T) {
 	var stopped sync.WaitGroup
 	stopped.Add(1)
-	others := make(chan struct{}, 2)
+	others := make(chan struct{}, 3)
 	_, errs := runRanks(t, 4, func(rank int, o *AllReduceOptions) {
 		o.StallTimeout = 200 * time.Millisecond
 		if rank != 2 {

@@ -175,11 +175,11 @@ func (p triadPlan) run(ctx context.Context, w io.Writer) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nverified: every element is what %d passes must give\n\n", p.ntimes)
-	fmt.Fprintf(&b, "%s=%.3f\n", MetricTriadOneCore, fastest)
+	fmt.Fprintf(&b, "%s=%.2f\n", MetricTriadAllCores, all)
+	fmt.Fprintf(&b, "%s=%.2f\n", MetricTriadOneCore, fastest)
 	if p.eachCore {
-		fmt.Fprintf(&b, "%s=%.3f\n", MetricTriadSlowestCore, slowest)
+		fmt.Fprintf(&b, "%s=%.2f\n", MetricTriadSlowestCore, slowest)
 	}
-	fmt.Fprintf(&b, "%s=%.3f\n", MetricTriadAllCores, all)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
