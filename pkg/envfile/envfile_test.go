@@ -71,7 +71,7 @@ func TestShell(t *testing.T) {
 		{"inherited function", "greet; A=$G\n", base("BASH_FUNC_greet%%=() {  G=hello\n}"), map[string]string{"A": "hello", "G": "hello"}, nil},
 		{"getopts and read", "read -r <<< hi; A=1\n", nil, map[string]string{"A": "1"}, nil},
 		{"BASH_ENV of the file is kept", "BASH_ENV=/etc/profile\n", nil, map[string]string{"BASH_ENV": "/etc/profile"}, nil},
-		{"BASH_ENV inherited is not honoured", "A=${SNEAKED:-no}\n", base("BASH_ENV="+sneak), map[string]string{"A": "no"}, nil},
+		{"BASH_ENV inherited is not honoured", "A=${SNEAKED:-no}\n", base("BASH_ENV=" + sneak), map[string]string{"A": "no"}, nil},
 		{"options inherited are not honoured", "A=$UNKNOWN_NAME\n", base("SHELLOPTS=nounset:xtrace:noexec"), map[string]string{"A": ""}, nil},
 		{"standard input is empty", "read -r LINE || true; A=[$LINE]\n", nil, map[string]string{"A": "[]", "LINE": ""}, nil},
 		{"no positional parameters", "A=$#\n", nil, map[string]string{"A": "0"}, nil},

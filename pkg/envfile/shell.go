@@ -87,7 +87,7 @@ func source(ctx context.Context, o Options, dump *os.File, bash, env string) (st
 	if grace <= 0 {
 		grace = time.Second
 	}
-	cmd := exec.Command(bash, "--noprofile", "--norc", "-c", reader, "bash", o.Path, env)
+	cmd := exec.CommandContext(ctx, bash, "--noprofile", "--norc", "-c", reader, "bash", o.Path, env)
 	cmd.Env = withoutWithheld(o.Base)
 	cmd.Dir = o.Dir
 	if !isDir(cmd.Dir) {
@@ -95,6 +95,8 @@ func source(ctx context.Context, o Options, dump *os.File, bash, env string) (st
 	}
 	cmd.ExtraFiles = []*os.File{dump}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = grace
 	r, w, err := os.Pipe()
 	if err != nil {
 		return "", err
@@ -108,31 +110,13 @@ func source(ctx context.Context, o Options, dump *os.File, bash, env string) (st
 	said := make(chan string, 1)
 	go func() { said <- lastBytes(r, stderrLimit) }()
 
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	select {
-	case err = <-done:
-	case <-ctx.Done():
-		err = endGroup(cmd.Process.Pid, grace, done)
+	err = cmd.Wait()
+	if ctx.Err() != nil { // whoever of the group ignored TERM is not waited for
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
 	// A background process of the file may hold the pipe for ever.
 	_ = r.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	return <-said, err
-}
-
-// endGroup ends a process group: TERM, grace, KILL.
-func endGroup(pgid int, grace time.Duration, done <-chan error) error {
-	_ = syscall.Kill(-pgid, syscall.SIGTERM)
-	var err error
-	select {
-	case err = <-done:
-	case <-time.After(grace):
-		_ = syscall.Kill(-pgid, syscall.SIGKILL)
-		return <-done
-	}
-	// The leader is gone; whoever of the group ignored TERM is not waited for.
-	_ = syscall.Kill(-pgid, syscall.SIGKILL)
-	return err
 }
 
 // memoryFile is an anonymous file: unlike a pipe it needs no reader and no end of

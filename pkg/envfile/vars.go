@@ -55,6 +55,9 @@ func (v Vars) String() string {
 // GoString is String, so that %#v shows no value either.
 func (v Vars) GoString() string { return "envfile.Vars{" + v.String() + "}" }
 
+// MarshalText is String, so that JSON shows no value either.
+func (v Vars) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
 // LogValue is String, for log/slog.
 func (v Vars) LogValue() slog.Value { return slog.StringValue(v.String()) }
 

@@ -15,7 +15,7 @@ func (w *wrapper) setGPUs(v *variables) {
 	if job.GPUsPerNode <= 0 {
 		return
 	}
-	name := ""
+	var name string
 	switch strings.ToUpper(job.GPUVendor) {
 	case "NVIDIA":
 		name = "CUDA_VISIBLE_DEVICES"

@@ -32,6 +32,7 @@ type wrapperCall struct {
 	Hosts      []string
 	Env        []string
 	Placement  *rank.Placement
+	Panic      bool // the wrapper is given what makes it panic
 }
 
 func TestMain(m *testing.M) {
@@ -46,10 +47,16 @@ func runWrapper(text string) int {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		panic(err)
 	}
-	code, err := rank.Run(context.Background(), rank.Options{
+	o := rank.Options{
 		JobFile: c.JobFile, Rank: c.Rank, Placement: c.Placement, MasterAddr: c.MasterAddr, MasterPort: c.MasterPort,
 		Hosts: c.Hosts, Env: c.Env, Stderr: os.Stderr,
-	})
+	}
+	if c.Panic {
+		signals := make(chan os.Signal, 1)
+		signals <- nil
+		o.Signals = signals
+	}
+	code, err := rank.Run(context.Background(), o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"assay/pkg/evidence"
+	"assay/pkg/plan"
 	"assay/pkg/rundir"
 )
 
@@ -260,5 +261,35 @@ func TestEvidenceCannotBeWritten(t *testing.T) {
 	code, stderr := f.refused()
 	if code != 6 || !strings.Contains(stderr, "end marker cannot be written") {
 		t.Errorf("exit %d, %q", code, stderr)
+	}
+}
+
+// A bug in the wrapper still gives an end marker, and leaves nothing running.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, `echo $$ > "$ASSAY_RESULTS_DIR/pid"; exec sleep 600`)
+	f.call.Panic = true
+	exit, end := f.run()
+	if exit != 1 || end.Outcome != evidence.OutcomeRefused || end.Code != "INTERNAL" || !strings.Contains(end.Message, "a bug") {
+		t.Errorf("exit %d, end %+v", exit, end)
+	}
+	if data, err := os.ReadFile(filepath.Join(f.dir(), "results/pid")); err == nil {
+		gone(t, string(data))
+	}
+}
+
+// A service that the env_file starts does not outlive the rank.
+func TestServiceOfTheEnvFile(t *testing.T) {
+	for name, last := range map[string]string{"used": "true", "refused": "false"} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, `kill -0 $(cat "$MODEL_DIR/pid") && echo up`)
+			path := f.file("mad.env", "MODEL_DIR="+f.model+"\nsetsid sleep 600 >/dev/null 2>&1 & echo $! > "+f.model+"/pid\n"+last+"\n", 0o600)
+			f.attempt.Job.EnvFile = &plan.EnvFile{Path: path, Format: "shell"}
+			f.run()
+			gone(t, waitFor(t, filepath.Join(f.model, "pid")))
+			if got := f.read("stdout"); name == "used" && got != "up\n" {
+				t.Errorf("stdout is %q", got)
+			}
+		})
 	}
 }

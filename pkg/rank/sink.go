@@ -70,8 +70,8 @@ func (s *sink) append(p []byte) {
 		return
 	}
 	n, err := s.f.Write(p)
-	if n > 0 {
-		s.last = p[n-1]
+	if written := p[:n]; len(written) > 0 {
+		s.last = written[len(written)-1]
 	}
 	if err != nil {
 		s.failed(err, len(p)-n)

@@ -27,12 +27,12 @@ func (w *wrapper) preScripts(ctx context.Context, p *prepared) bool {
 			if step.Message != "" {
 				message = fmt.Sprintf("pre-script %s: %s", step.Path, step.Message)
 			}
-			w.refuse("PRE_SCRIPT", int(exitcode.Error), "%s", message)
+			w.refuse(codePre, int(exitcode.Error), "%s", message)
 			return false
 		}
 	}
-	if len(w.attempt.Job.PreScripts) > 0 {
-		w.tree.spareAll()
+	if len(w.attempt.Job.PreScripts) > 0 || w.attempt.Job.EnvFile != nil {
+		w.tree.spareAll() // an env_file may start a service too
 	}
 	return true
 }
@@ -106,7 +106,7 @@ func (w *wrapper) workload(ctx context.Context, p *prepared) bool {
 		}
 		err = launchError(c, err)
 	}
-	w.refuse("LAUNCH_REFUSED", notRunnableExit(err), "%v", err)
+	w.refuse(codeLaunch, notRunnableExit(err), "%v", err)
 	return false
 }
 

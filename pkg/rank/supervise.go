@@ -206,7 +206,7 @@ func (s *supervisor) escalate() bool {
 // sweep ends what is left after everything that was to run has run.
 func (w *wrapper) sweep(ctx context.Context) {
 	w.tree.spareNone()
-	w.noteLeft(w.watch(ctx, nil, 0))
+	w.noteLeft(w.watch(context.WithoutCancel(ctx), nil, 0))
 }
 
 // noteLeft says what had to be ended, and what could not be.

@@ -2,12 +2,10 @@ package rank
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -91,10 +89,11 @@ func (t *tree) fork(path string, argv []string, attr *os.ProcAttr, note func(pid
 
 // spareAll takes the children that are there now for services of a pre-script.
 func (t *tree) spareAll() {
-	for _, pid := range t.orphans() {
-		t.mu.Lock()
+	left := t.orphans()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, pid := range left {
 		t.spared[pid] = true
-		t.mu.Unlock()
 	}
 }
 
@@ -109,38 +108,26 @@ func (t *tree) spareNone() {
 // and that are not spared. While any of them lives the tree is not empty, and
 // when there is none, no descendant is left but those of managed children.
 func (t *tree) orphans() []int {
-	for {
-		children := ownChildren()
-		// A child that ended while the list was read may have hidden another one;
-		// it is a zombie now, so look again after it is reaped.
-		if t.reap() > 0 {
-			continue
-		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		return slices.DeleteFunc(children, func(pid int) bool { return t.managed[pid] || t.spared[pid] })
-	}
-}
-
-// reap collects ended orphans and says how many. A child that somebody waits for
-// is left alone, and ends this pass: its end starts another.
-func (t *tree) reap() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for n := 0; ; n++ {
-		var info unix.Siginfo
-		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-		if errors.Is(err, unix.EINTR) {
-			continue
+	for {
+		var left []int
+		reaped := 0
+		for _, pid := range ownChildren() {
+			if t.managed[pid] {
+				continue
+			}
+			if ended, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err == nil && ended == pid {
+				delete(t.spared, pid)
+				reaped++
+			} else if !t.spared[pid] {
+				left = append(left, pid)
+			}
 		}
-		pid := siginfoPID(&info)
-		if err != nil || pid == 0 || t.managed[pid] {
-			return n
+		if reaped == 0 {
+			return left
 		}
-		if _, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil {
-			return n
-		}
-		delete(t.spared, pid)
+		// What ended may have left children of its own to us.
 	}
 }
 

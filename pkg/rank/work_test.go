@@ -22,19 +22,35 @@ func TestPrograms(t *testing.T) {
 		env     map[string]string
 		out     string
 	}{
-		{"script without x bit, #!", files{"s/run.sh": "#!/bin/sh -e\necho sh $0 \"$@\" | sed 's|/.*/||'; false; echo not reached"},
-			plan.Program{Script: "s/run.sh", Args: []string{"a b"}}, nil, "sh run.sh a b\n"},
+		{
+			"script without x bit, #!",
+			files{"s/run.sh": "#!/bin/sh -e\necho sh $0 \"$@\" | sed 's|/.*/||'; false; echo not reached"},
+			plan.Program{Script: "s/run.sh", Args: []string{"a b"}},
+			nil, "sh run.sh a b\n",
+		},
 		{"script without x bit, no #!", files{"s/run.sh": "[[ $BASH ]] && echo bash"}, plan.Program{Script: "s/run.sh"}, nil, "bash\n"},
 		{"python without x bit, no #!", files{"s/run.py": "print('python')"}, plan.Program{Script: "s/run.py"}, nil, "python\n"},
 		{"executable without #!", files{"s/run.sh!": "[[ $BASH ]] && echo bash"}, plan.Program{Script: "s/run.sh"}, nil, "bash\n"},
 		{"executable", files{"s/run.sh!": "#!/usr/bin/env bash\necho $# $1"}, plan.Program{Script: "s/run.sh", Args: []string{"x", "y"}}, nil, "2 x\n"},
 		{"directory", files{"s/run.sh": "echo dir"}, plan.Program{Script: "s"}, nil, "dir\n"},
-		{"siblings", files{"s/run.sh": "cat data.txt; cat sub/more.txt", "s/data.txt": "data\n", "s/sub/more.txt": "more\n"},
-			plan.Program{Script: "s/run.sh"}, nil, "data\nmore\n"},
-		{"own directory is private", files{"s/run.sh!": "#!/bin/bash\ncd \"$(dirname \"$0\")\"; echo x > new.txt; cat \"$ASSAY_RESULTS_DIR/../work/new.txt\""},
-			plan.Program{Script: "s/run.sh"}, nil, "x\n"},
-		{"encapsulated", files{"s/run.sh": "echo inner", "wrap.sh!": "#!/bin/bash\necho outer; exec \"$@\""},
-			plan.Program{Script: "s/run.sh", Encapsulate: []string{"env", "X=1"}}, nil, "inner\n"},
+		{
+			"siblings",
+			files{"s/run.sh": "cat data.txt; cat sub/more.txt", "s/data.txt": "data\n", "s/sub/more.txt": "more\n"},
+			plan.Program{Script: "s/run.sh"},
+			nil, "data\nmore\n",
+		},
+		{
+			"own directory is private",
+			files{"s/run.sh!": "#!/bin/bash\ncd \"$(dirname \"$0\")\"; echo x > new.txt; cat \"$ASSAY_RESULTS_DIR/../work/new.txt\""},
+			plan.Program{Script: "s/run.sh"},
+			nil, "x\n",
+		},
+		{
+			"encapsulated",
+			files{"s/run.sh": "echo inner", "wrap.sh!": "#!/bin/bash\necho outer; exec \"$@\""},
+			plan.Program{Script: "s/run.sh", Encapsulate: []string{"env", "X=1"}},
+			nil, "inner\n",
+		},
 		{"MODEL_DIR", files{"other/s/run.sh": "echo other", "s/run.sh": "echo default"}, plan.Program{Script: "s/run.sh"}, map[string]string{"MODEL_DIR": "other"}, "other\n"},
 		{"command with a slash", files{"bin/prog!": "#!/bin/sh\necho prog"}, plan.Program{Command: []string{"./bin/prog"}}, nil, "prog\n"},
 		{"command wins over script", files{"s/run.sh": "echo script"}, plan.Program{Command: []string{"echo", "command"}, Script: "s/run.sh"}, nil, "command\n"},

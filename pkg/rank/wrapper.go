@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"assay/pkg/envfile"
@@ -15,6 +16,14 @@ import (
 	"assay/pkg/metric"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
+)
+
+// Reason codes of a rank whose workload was not started, and of a bug.
+const (
+	codeEnvFile  = "ENV_FILE"
+	codeLaunch   = "LAUNCH_REFUSED"
+	codePre      = "PRE_SCRIPT"
+	codeInternal = "INTERNAL"
 )
 
 // defaultGrace is the time between TERM and KILL when the job names none.
@@ -136,23 +145,36 @@ func (w *wrapper) refuse(code string, exit int, format string, args ...any) {
 	w.end.Outcome, w.end.Code, w.end.ExitCode = evidence.OutcomeRefused, code, exit
 	w.end.Message = sentence(w.end.Message, fmt.Sprintf(format, args...))
 	w.note("%s: %s", code, w.end.Message)
+	_, _ = fmt.Fprintf(w.options.Stderr, "assay rank %d: %s: %s\n", w.rank, code, w.end.Message)
 }
 
 // execute does everything between the two markers. It never panics: whatever
 // goes wrong in here becomes part of the end marker.
 func (w *wrapper) execute(ctx context.Context) {
-	defer w.settle()
+	defer w.protect(func() { w.settle(ctx) })
+	w.protect(func() {
+		w.listen()
+		var err error
+		if w.tree, err = newTree(); err != nil {
+			w.note("%v", err)
+		}
+		w.steps(ctx)
+	})
+}
+
+// protect runs f and turns a panic of it into the outcome of the rank.
+func (w *wrapper) protect(f func()) {
 	defer func() {
 		if r := recover(); r != nil {
 			w.note("panic: %v\n%s", r, debug.Stack())
-			w.refuse("INTERNAL", int(exitcode.Internal), "the wrapper failed, which is a bug: %v", r)
+			w.refuse(codeInternal, int(exitcode.Internal), "the wrapper failed, which is a bug: %v", r)
 		}
 	}()
-	w.listen()
-	var err error
-	if w.tree, err = newTree(); err != nil {
-		w.note("%v", err)
-	}
+	f()
+}
+
+// steps is the life of the rank, in order.
+func (w *wrapper) steps(ctx context.Context) {
 	env, ok := w.environment(ctx)
 	if !ok {
 		return
@@ -168,8 +190,14 @@ func (w *wrapper) execute(ctx context.Context) {
 	w.collect(job)
 }
 
-// settle ends what must not outlive the rank, also after a panic.
-func (w *wrapper) settle() {
+// settle ends what must not outlive the rank, whatever happened before.
+func (w *wrapper) settle(ctx context.Context) {
+	if w.tree != nil {
+		if w.end.Code == codeInternal {
+			w.tree.signal(syscall.SIGKILL) // the workload may still run
+		}
+		w.protect(func() { w.sweep(ctx) })
+	}
 	w.drain()
 	w.guard.dismiss()
 	if w.ignore != nil {
@@ -202,7 +230,7 @@ func (w *wrapper) environment(ctx context.Context) ([]string, bool) {
 			w.stopBeforeStart()
 			return nil, false
 		case err != nil:
-			w.refuse("ENV_FILE", int(exitcode.Invalid), "%v", err)
+			w.refuse(codeEnvFile, int(exitcode.Invalid), "%v", err)
 			return nil, false
 		}
 		w.note("env_file %s: %s", f.Path, vars)
