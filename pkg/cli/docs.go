@@ -88,6 +88,6 @@ func (a *app) tellBuilt(path string, manifest []byte, asJSON bool) error {
 	if asJSON {
 		return writeJSON(a.Out, map[string]any{"manifest": path, "models": keys})
 	}
-	_, err := fmt.Fprintf(a.Out, "%s: %d model(s)\n", path, len(keys))
+	_, err := fmt.Fprintf(a.Out, "%s: %s\n", path, plural(len(keys), "model"))
 	return err
 }

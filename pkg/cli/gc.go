@@ -65,7 +65,7 @@ func (a *app) gc(ctx context.Context, runs string, cancel, asJSON bool) error {
 		if cancel {
 			state = fmt.Sprintf("%d told to stop", o.Cancelled)
 		}
-		fmt.Fprintf(a.Out, "%s: %d job(s) without a verdict, %s\n", o.RunID, o.Pending, state)
+		fmt.Fprintf(a.Out, "%s: %s without a verdict, %s\n", o.RunID, plural(o.Pending, "job"), state)
 	}
 	return nil
 }

@@ -178,7 +178,7 @@ func (a *app) run(ctx context.Context, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	a.log.Info(fmt.Sprintf("run %s: %d job(s) on %s, in %s", r.Ledger.RunID, len(p.Jobs), t.Name(), a.short(r.Dir)))
+	a.log.Info(fmt.Sprintf("run %s: %s on %s, in %s", r.Ledger.RunID, plural(len(p.Jobs), "job"), t.Name(), a.short(r.Dir)))
 	if f.noWait {
 		return a.background(r, f.json)
 	}

@@ -190,7 +190,7 @@ func (a *app) cancelCmd() *cobra.Command {
 		if arg.json {
 			return writeJSON(a.Out, map[string]any{"run_id": r.Ledger.RunID, "jobs_told_to_stop": n})
 		}
-		_, err = fmt.Fprintf(a.Out, "run %s: %d job(s) told to stop; see: assay collect %s\n", r.Ledger.RunID, n, r.Ledger.RunID)
+		_, err = fmt.Fprintf(a.Out, "run %s: %s told to stop; see: assay collect %s\n", r.Ledger.RunID, plural(n, "job"), r.Ledger.RunID)
 		return err
 	})
 }
