@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"assay/pkg/exitcode"
 	"assay/pkg/document"
+	"assay/pkg/exitcode"
 	"assay/pkg/lint"
 	"assay/schemas"
 )
