@@ -62,7 +62,7 @@ func refuseSecondStart(dir string, id evidence.Identity) error {
 
 // writeBegin makes the begin marker durable.
 func (w *wrapper) writeBegin() error {
-	err := writeJSON(filepath.Join(w.dir, rundir.BeginFile), evidence.Begin{
+	err := writeJSON(filepath.Join(w.dir, rundir.BeginFile), w.fileMode, evidence.Begin{
 		Version: evidence.MarkerVersion, Identity: w.end.Identity,
 		Host: w.end.Host, Node: w.end.Node, PID: os.Getpid(), StartedAt: w.end.StartedAt,
 	})
@@ -82,12 +82,12 @@ func (w *wrapper) finish() error {
 		w.end.Message = sentence(w.end.Message, fmt.Sprintf("metrics.json could not be written: %v", err))
 	}
 	path := filepath.Join(w.dir, rundir.EndFile)
-	err := writeJSON(path, w.end)
+	err := writeJSON(path, w.fileMode, w.end)
 	for i := 0; err != nil && i < 2; i++ {
 		w.stdout.giveBack(reserveSize)
 		w.stderr.giveBack(reserveSize)
 		w.end.Stdout, w.end.Stderr = w.stdout.log(), w.stderr.log()
-		err = writeJSON(path, w.end)
+		err = writeJSON(path, w.fileMode, w.end)
 	}
 	if err != nil {
 		return exitcode.Errorf(exitcode.Error,
@@ -103,7 +103,7 @@ func (w *wrapper) writeMetrics() error {
 	if len(m.Readings) == 0 && len(m.Problems) == 0 {
 		return nil
 	}
-	if err := writeJSON(filepath.Join(w.dir, rundir.MetricsFile), m); err != nil {
+	if err := writeJSON(filepath.Join(w.dir, rundir.MetricsFile), w.fileMode, m); err != nil {
 		return err
 	}
 	w.end.Metrics = true
@@ -126,12 +126,12 @@ func (w *wrapper) passedBy() evidence.Metrics {
 	}
 }
 
-func writeJSON(path string, v any) error {
+func writeJSON(path string, mode fs.FileMode, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	return durable.WriteFile(path, append(data, '\n'), 0o600)
+	return durable.WriteFile(path, append(data, '\n'), mode)
 }
 
 // reserve sets room aside. A filesystem that cannot do that goes without.
@@ -142,4 +142,33 @@ func reserve(dir string) {
 	}
 	_ = unix.Fallocate(int(f.Fd()), 0, 0, reserveSize)
 	_ = f.Close()
+}
+
+// makeRankDir creates the directory of a rank, which is as private or as shared
+// as the attempt directory it lies in. That has to be there: where it is not,
+// the evidence would end up on a disk that nobody looks at.
+func makeRankDir(attempt, dir string) (fs.FileMode, error) {
+	info, err := os.Stat(attempt)
+	if err != nil {
+		return 0, fmt.Errorf("the attempt directory cannot be seen from this node; the run directory must be on a filesystem that every node mounts: %w", err)
+	}
+	mode := info.Mode() & (fs.ModePerm | fs.ModeSetgid)
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		if err := makeDir(d, mode); err != nil {
+			return 0, err
+		}
+	}
+	return mode, nil
+}
+
+// makeDir creates a directory with exactly this mode, unless it is there.
+func makeDir(path string, mode fs.FileMode) error {
+	err := os.Mkdir(path, mode.Perm())
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
 }

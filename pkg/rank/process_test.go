@@ -1,9 +1,7 @@
 package rank_test
 
 import (
-	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -163,104 +161,6 @@ func TestStandardInputIsEmpty(t *testing.T) {
 	}
 	if got := f.read("stdout"); got != "end\n" {
 		t.Errorf("stdout is %q", got)
-	}
-}
-
-// The begin marker is on disk before the workload runs.
-func TestBeginComesFirst(t *testing.T) {
-	f := newFixture(t, `cat "$ASSAY_RESULTS_DIR/../begin.json"`)
-	f.run()
-	var b evidence.Begin
-	if err := json.Unmarshal([]byte(f.read("stdout")), &b); err != nil {
-		t.Fatal(err)
-	}
-	if b.Nonce != "n1" || b.PID == 0 || b.Host == "" || b.Node == "" || b.StartedAt.IsZero() {
-		t.Errorf("begin marker is %+v", b)
-	}
-}
-
-func TestIsNotStartedTwice(t *testing.T) {
-	f := newFixture(t, `echo once >> "$MODEL_DIR/ran"`)
-	f.attempt.Job.Env = map[string]string{"MODEL_DIR": f.model}
-	f.run()
-	end := f.read(rundir.EndFile)
-	code, stderr := f.refused()
-	if code != 6 || !strings.Contains(stderr, "has already begun") || !strings.Contains(stderr, "not started twice") {
-		t.Errorf("exit %d, %q", code, stderr)
-	}
-	if f.read(rundir.EndFile) != end {
-		t.Error("the end marker of the first start was changed")
-	}
-	if data, _ := os.ReadFile(filepath.Join(f.model, "ran")); string(data) != "once\n" {
-		t.Errorf("the workload ran again: %q", data)
-	}
-}
-
-func TestLeftByAnotherRunIsReplaced(t *testing.T) {
-	f := newFixture(t, `ls; echo second`)
-	f.attempt.Nonce = "n0"
-	f.attempt.Job.Program.Command = []string{"touch", "first"}
-	f.run()
-	f.attempt.Nonce = "n1"
-	f.attempt.Job.Program.Command = []string{"bash", "-c", "ls; echo second"}
-	exit, end := f.run()
-	if exit != 0 || end.Nonce != "n1" {
-		t.Errorf("exit %d, nonce %q", exit, end.Nonce)
-	}
-	if got := f.read("stdout"); got != "second\n" {
-		t.Errorf("stdout is %q", got)
-	}
-}
-
-func TestTwoAtOnceStartOne(t *testing.T) {
-	f := newFixture(t, `sleep 0.2; echo ran >> "$MODEL_DIR/ran"`)
-	f.attempt.Job.Env = map[string]string{"MODEL_DIR": f.model}
-	var wrappers []*exec.Cmd
-	for range 5 {
-		cmd := f.command()
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		wrappers = append(wrappers, cmd)
-	}
-	clean := 0
-	for _, cmd := range wrappers {
-		if exitCode(t, cmd.Wait()) == 0 {
-			clean++
-		}
-	}
-	data, _ := os.ReadFile(filepath.Join(f.model, "ran"))
-	if clean != 1 || string(data) != "ran\n" {
-		t.Errorf("%d wrappers went on, the workload wrote %q", clean, data)
-	}
-}
-
-func TestBadJobFile(t *testing.T) {
-	f := newFixture(t, "true")
-	f.call.Rank = 1
-	if code, stderr := f.refused(); code != 4 || !strings.Contains(stderr, "rank 1") {
-		t.Errorf("rank out of range: exit %d, %q", code, stderr)
-	}
-	f = newFixture(t, "true")
-	f.attempt.Job.Program.Command = nil
-	if code, stderr := f.refused(); code != 4 || !strings.Contains(stderr, "neither a command nor a script") {
-		t.Errorf("no program: exit %d, %q", code, stderr)
-	}
-	f = newFixture(t, "true")
-	f.attempt.Dir = "relative"
-	f.t.Chdir(t.TempDir())
-	if code, stderr := f.refused(); code != 4 || !strings.Contains(stderr, "absolute") {
-		t.Errorf("relative dir: exit %d, %q", code, stderr)
-	}
-}
-
-// A workload that takes its own evidence away is answered with a code, not with
-// silence.
-func TestEvidenceCannotBeWritten(t *testing.T) {
-	f := newFixture(t, `rm -rf "$(dirname "$ASSAY_RESULTS_DIR")"`)
-	code, stderr := f.refused()
-	if code != 6 || !strings.Contains(stderr, "end marker cannot be written") {
-		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 

@@ -173,11 +173,11 @@ func (w *wrapper) keepResults(path string) (string, error) {
 		}
 	}
 	name := filepath.Base(path)
-	return name, copyDurably(src, filepath.Join(dir, name))
+	return name, copyDurably(src, filepath.Join(dir, name), w.fileMode)
 }
 
 // copyDurably is durable.WriteFile for a file of any size.
-func copyDurably(src io.Reader, path string) (err error) {
+func copyDurably(src io.Reader, path string, mode fs.FileMode) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -188,6 +188,9 @@ func copyDurably(src io.Reader, path string) (err error) {
 		}
 	}()
 	_, err = io.Copy(f, src)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
 	if err == nil {
 		err = f.Sync()
 	}

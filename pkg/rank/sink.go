@@ -27,11 +27,12 @@ type sink struct {
 	fault   string
 }
 
-func newSink(path string, limit int64) (*sink, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+func newSink(path string, mode os.FileMode, limit int64) (*sink, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
 		return nil, err
 	}
+	_ = f.Chmod(mode) // whatever the umask is
 	return &sink{path: path, f: f, limit: limit, head: limit - limit/2, last: '\n'}, nil
 }
 

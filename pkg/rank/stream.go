@@ -32,8 +32,8 @@ type stream struct {
 
 // newStream creates the file, which must not exist, and the pipe. The write end
 // stays in blocking mode, for the workload shares it.
-func newStream(path string, limit int64) (*stream, error) {
-	sink, err := newSink(path, limit)
+func newStream(path string, mode os.FileMode, limit int64) (*stream, error) {
+	sink, err := newSink(path, mode, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func TestSinkKeepsHeadAndTail(t *testing.T) {
 		path := filepath.Join(dir, fmt.Sprint(n))
 		limit := rapid.Int64Range(0, 200).Draw(t, "limit")
 		chunks := rapid.SliceOf(rapid.SliceOfN(rapid.Byte(), 0, 100)).Draw(t, "chunks")
-		s, err := newSink(path, limit)
+		s, err := newSink(path, 0o600, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestSinkKeepsHeadAndTail(t *testing.T) {
 // A scanner that panics costs the readings, not the log.
 func TestScannerPanics(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stdout")
-	s, err := newStream(path, 0)
+	s, err := newStream(path, 0o600, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,8 @@ type wrapper struct {
 	dir     string // of the rank
 	grace   time.Duration
 
+	dirMode, fileMode os.FileMode // as shared as the attempt directory is
+
 	end     evidence.End // filled while the rank goes on
 	own     *os.File     // assay.log
 	signals <-chan os.Signal
@@ -57,13 +59,15 @@ type wrapper struct {
 func newWrapper(a plan.Attempt, o Options) (*wrapper, error) {
 	dir := rundir.RankDir(a.Dir, o.Rank)
 	id := identity(a, o.Rank)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	mode, err := makeRankDir(a.Dir, dir)
+	if err != nil {
 		return nil, exitcode.Errorf(exitcode.Error, "rank %d: %w", o.Rank, err)
 	}
 	if err := refuseSecondStart(dir, id); err != nil {
 		return nil, err
 	}
 	w := &wrapper{
+		dirMode: mode, fileMode: 0o600 | mode&0o060,
 		attempt: a, options: o, rank: o.Rank, place: place(o, a.Job.RanksPerNode), dir: dir,
 		grace: time.Duration(a.KillGraceMS) * time.Millisecond,
 	}
@@ -91,12 +95,12 @@ func newWrapper(a plan.Attempt, o Options) (*wrapper, error) {
 // created exclusively: of two wrappers started at once, one goes on.
 func (w *wrapper) open() error {
 	for _, name := range []string{rundir.ResultsDir, rundir.WorkDir} {
-		if err := os.MkdirAll(filepath.Join(w.dir, name), 0o700); err != nil {
+		if err := makeDir(filepath.Join(w.dir, name), w.dirMode); err != nil {
 			return exitcode.Errorf(exitcode.Error, "rank %d: %w", w.rank, err)
 		}
 	}
 	var err error
-	w.own, err = os.OpenFile(filepath.Join(w.dir, rundir.WrapperLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	w.own, err = os.OpenFile(filepath.Join(w.dir, rundir.WrapperLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND, w.fileMode)
 	if err != nil {
 		return exitcode.Errorf(exitcode.Error, "rank %d: %w", w.rank, err)
 	}
@@ -104,7 +108,7 @@ func (w *wrapper) open() error {
 	w.collector = metric.NewCollector(names)
 	w.live = newLive(filepath.Join(w.dir, rundir.MetricsFile), w.passedBy, w.collector.Changed)
 	open := func(name string) (*stream, error) {
-		s, err := newStream(filepath.Join(w.dir, name), w.attempt.LogLimit)
+		s, err := newStream(filepath.Join(w.dir, name), w.fileMode, w.attempt.LogLimit)
 		if err == nil && !w.attempt.Job.SkipMetrics {
 			s.scan = newScanner(name, len(names) > 0, w.collector.Line)
 			s.after = w.live.poke
