@@ -21,7 +21,7 @@ func (a *app) docsCmd() *cobra.Command {
 		Use:     "docs man|reference DIR",
 		Short:   "Write man pages, or the generated part of the reference",
 		Long:    "docs writes files that are made from the program itself: man pages, or markdown pages of the commands, the\nschemas, the exit codes and the findings of lint.",
-		Example: "  assay docs man /usr/local/share/man/man1",
+		Example: "  assay docs man man1\n  assay docs reference reference",
 		Args:    exactly(2, "man or reference, and a directory"),
 		Hidden:  true,
 		RunE: func(c *cobra.Command, args []string) error {

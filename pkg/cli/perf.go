@@ -89,7 +89,7 @@ func (a *app) perfRebuildCmd() *cobra.Command {
 		Short: "Make perf.csv again from the run directories",
 		Long: "rebuild judges every run below the runs directory again, the oldest first, and writes their rows to a new file\n" +
 			"that takes the place of the old one at once. The old one is kept beside it. Runs that have not ended are left out.",
-		Example: "  assay perf rebuild\n  assay perf rebuild --runs /shared/runs --perf-csv /shared/perf.csv",
+		Example: "  assay perf rebuild\n  assay perf rebuild --runs runs --perf-csv fresh.csv",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			done, err := perfcsv.Rebuild(path, a.allRows(c.Context(), a.runsDir(runs)))

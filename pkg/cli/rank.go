@@ -21,7 +21,7 @@ func (a *app) rankCmd() *cobra.Command {
 		Long: "rank runs the workload of one rank as the job file says. It streams its output to files, enforces the time\n" +
 			"limit, leaves a begin and an end marker, and exits with the workload's own code. Targets start it; the job.sh\n" +
 			"of a local job shows how.",
-		Example: "  assay rank --job runs/RUN/jobs/triad/1/job.json --rank 0 --master-addr 127.0.0.1 --master-port 29500",
+		Example: "  assay rank --job runs/20260102-150405-a1b2c3/jobs/triad/1/job.json --rank 0 --master-addr 127.0.0.1 --master-port 29500",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			signals := make(chan os.Signal, 8)

@@ -18,6 +18,7 @@ func (a *app) versionCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
+		Long:    "version prints the version of assay, the Go release it was built with, and the platform.",
 		Example: "  assay version\n  assay version --json",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
