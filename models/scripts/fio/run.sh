@@ -34,7 +34,7 @@ field() {
   return 1
 }
 
-run seqwrite --rw=write --bs=1M --end_fsync=1
+run seqwrite --rw=write --bs=1M --fsync=16 --end_fsync=1
 run seqread --rw=read --bs=1M
 run syncwrite --rw=randwrite --bs=4k --fdatasync=1 --runtime=3 --time_based
 
