@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -30,11 +29,9 @@ func TestMain(m *testing.M) {
 func wrap() int {
 	number, _ := strconv.Atoi(os.Args[5])
 	port, _ := strconv.Atoi(os.Args[9])
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	code, err := rank.Run(context.Background(), rank.Options{
 		JobFile: os.Args[3], Rank: number, MasterAddr: os.Args[7], MasterPort: port,
-		Env: os.Environ(), Stderr: os.Stderr, Signals: signals,
+		Env: os.Environ(), Stderr: os.Stderr,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

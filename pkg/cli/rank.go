@@ -1,10 +1,6 @@
 package cli
 
 import (
-	"os"
-	"os/signal"
-	"syscall"
-
 	"github.com/spf13/cobra"
 
 	"assay/pkg/exitcode"
@@ -24,11 +20,8 @@ func (a *app) rankCmd() *cobra.Command {
 		Example: "  assay rank --job runs/20260102-150405-a1b2c3/jobs/triad/1/job.json --rank 0 --master-addr 127.0.0.1 --master-port 29500",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			signals := make(chan os.Signal, 8)
-			signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-			defer signal.Stop(signals)
 			opt.Env = append(a.Env, "ASSAY_BIN="+a.Binary)
-			opt.Stderr, opt.Signals = a.Err, signals
+			opt.Stderr = a.Err
 			code, err := rank.Run(c.Context(), opt)
 			if err != nil {
 				return exitcode.With(exitcode.Code(code), err)
