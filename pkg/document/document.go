@@ -78,7 +78,7 @@ type Document struct {
 // node is one value, 32 bytes. Nodes lie in document order, the root first.
 type node struct {
 	start, end       uint32 // in json
-	keyStart, keyEnd uint32 // the quoted key in json; both 0 for none
+	keyStart, keyEnd uint32 // the quoted key in json; keyEnd is 0 in a list, and keyStart then the index
 	next             uint32 // next sibling; 0 for none
 	parent           uint32
 	count            uint32 // children of an array or object

@@ -121,6 +121,9 @@ func (p *parser) add(v node) uint32 {
 	if len(p.open) > 0 {
 		f := &p.open[len(p.open)-1]
 		v.parent = f.container
+		if v.keyEnd == 0 {
+			v.keyStart = p.d.nodes[f.container].count
+		}
 		p.d.nodes[f.container].count++
 		if f.last != 0 {
 			p.d.nodes[f.last].next = i
@@ -184,19 +187,12 @@ func (p *parser) duplicate(first, second Node) {
 	})
 }
 
-// pointer names the newest child of the innermost open container. Unlike
-// Node.Pointer it need not count siblings.
+// pointer names the newest child of the innermost open container.
 func (p *parser) pointer() string {
-	var b strings.Builder
-	for _, f := range p.open {
-		parent, child := Node{p.d, f.container}, Node{p.d, f.last}
-		if parent.Kind() == KindObject {
-			b.WriteString("/" + Escape(child.Key()))
-		} else {
-			b.WriteString("/" + strconv.Itoa(parent.Len()-1))
-		}
+	if len(p.open) == 0 {
+		return ""
 	}
-	return b.String()
+	return Node{p.d, p.open[len(p.open)-1].last}.Pointer()
 }
 
 // checkNumber reports a number that no float64 can hold.

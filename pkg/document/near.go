@@ -3,6 +3,7 @@ package document
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Nearest returns the candidate that word was probably meant to be, or "" when
@@ -32,7 +33,12 @@ func Nearest(word string, candidates []string) string {
 }
 
 func fold(s string) string {
-	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(s))
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || r == ' ' {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, s)
 }
 
 // distance is the number of insertions, deletions, substitutions and swaps of

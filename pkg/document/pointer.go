@@ -14,14 +14,7 @@ func (n Node) Pointer() string {
 	if parent.Kind() == KindObject {
 		return parent.Pointer() + "/" + Escape(n.Key())
 	}
-	index := 0
-	for c := range parent.Children() {
-		if c.i == n.i {
-			break
-		}
-		index++
-	}
-	return parent.Pointer() + "/" + strconv.Itoa(index)
+	return parent.Pointer() + "/" + strconv.Itoa(int(n.at().keyStart))
 }
 
 // Escape makes a key fit for a JSON pointer.

@@ -86,3 +86,35 @@ func (d *Document) Line(number int) (string, bool) {
 	}
 	return strings.TrimSuffix(text, "\r"), true
 }
+
+// Excerpt returns at most about width characters of the line around a position,
+// and the column of the position in them. A cut is marked with an ellipsis.
+func (d *Document) Excerpt(p Position, width int) (text string, column int) {
+	begin, at := d.offsetOf(p.Line, 1), d.offsetOf(p.Line, p.Column)
+	from := max(begin, at-width*utf8.UTFMax)
+	line := d.source[from:min(len(d.source), at+width*utf8.UTFMax)]
+	if end := strings.IndexByte(line[at-from:], '\n'); end >= 0 {
+		line = strings.TrimSuffix(line[:at-from+end], "\r")
+	}
+	for from > begin && line != "" && !utf8.RuneStart(line[0]) {
+		line, from = line[1:], from+1
+	}
+	return Cut(strings.ToValidUTF8(line, "\ufffd"), utf8.RuneCountInString(d.source[from:at])+1, width, from > begin)
+}
+
+// Cut cuts a line to width characters around a column. More says that there is
+// text before the line already.
+func Cut(line string, column, width int, more bool) (text string, at int) {
+	runes := []rune(line)
+	at = max(1, min(column, len(runes)+1))
+	start := max(0, min(at-1-width/2, len(runes)-width))
+	end := min(len(runes), start+width)
+	text, at = string(runes[start:end]), at-start
+	if start > 0 || more {
+		text, at = "…"+text, at+1
+	}
+	if end < len(runes) {
+		text += "…"
+	}
+	return text, at
+}

@@ -112,6 +112,10 @@ type missKey struct {
 	key   string
 }
 
+// maxUnknownKeys bounds how many different unknown keys are compared with the
+// known ones: an object with more is a table of somebody's own.
+const maxUnknownKeys = 20_000
+
 type missWalker struct {
 	problems []Problem
 	nearest  map[missKey]string
@@ -156,6 +160,9 @@ func (w *missWalker) member(c Node, s *Shape) {
 	}
 	meant, cached := w.nearest[missKey{s, key}]
 	if !cached {
+		if len(w.nearest) >= maxUnknownKeys {
+			return
+		}
 		meant = Nearest(key, s.Keys)
 		w.nearest[missKey{s, key}] = meant
 	}

@@ -39,7 +39,7 @@ func (c *checker) envFile(config document.Node) {
 	}
 	f.File, f.Severity, f.Code = path, Error, EnvFileSyntax
 	c.entries = append(c.entries, entry{*f, n.Position()})
-	c.result.excerpts[place{path, f.Line}] = excerptOf(data)(f.Line)
+	c.result.excerpts[placeOf(*f)] = cut(excerptOf(data)(f.Line), f.Column)
 }
 
 // shellSyntax parses the file as bash would. Columns of the parser count bytes.

@@ -80,12 +80,27 @@ type Result struct {
 	// Document is the parsed file; nil when it cannot be parsed, and for perf.csv.
 	Document *document.Document
 
-	excerpts map[place]string // the source lines of the findings
+	excerpts map[place]excerpt // the source lines of the findings
 }
 
 type place struct {
-	file string
-	line int
+	file         string
+	line, column int
+}
+
+// excerpt is a source line, cut to what is shown, and the column of the finding
+// in it.
+type excerpt struct {
+	text   string
+	column int
+}
+
+func placeOf(f Finding) place { return place{f.File, f.Line, f.Column} }
+
+// cut makes the excerpt of a whole line.
+func cut(line string, column int) excerpt {
+	text, at := document.Cut(strings.ToValidUTF8(line, "\ufffd"), column, excerptWidth, false)
+	return excerpt{text, at}
 }
 
 // HasErrors says whether a run is refused.
@@ -140,8 +155,8 @@ func (l *Linter) Bytes(name string, data []byte, opt Options) *Result {
 		return l.perfBytes(name, data)
 	}
 	doc, problems := document.Parse(name, data)
-	c := &checker{linter: l, doc: doc, opt: opt, result: &Result{File: name, Kind: opt.Kind, Document: doc, excerpts: map[place]string{}}}
-	c.excerpt = excerptOf(data)
+	c := &checker{linter: l, doc: doc, opt: opt, result: &Result{File: name, Kind: opt.Kind, Document: doc, excerpts: map[place]excerpt{}}}
+	c.lines = excerptOf(data)
 	for _, p := range problems {
 		c.problem(p)
 	}
@@ -177,7 +192,7 @@ type checker struct {
 	opt     Options
 	result  *Result
 	entries []entry
-	excerpt func(line int) string
+	lines   func(int) string // for a file that has no document
 }
 
 // entry is a finding with its place in the order of the checked file: a finding
@@ -248,9 +263,14 @@ func (c *checker) finish() *Result {
 		}
 		last = e.Finding
 		c.result.Findings = append(c.result.Findings, e.Finding)
-		p := place{e.File, e.Line}
-		if _, have := c.result.excerpts[p]; !have && e.File == c.result.File && e.Line > 0 {
-			c.result.excerpts[p] = c.excerpt(e.Line)
+		if e.File != c.result.File || e.Line == 0 {
+			continue
+		}
+		if c.doc != nil {
+			text, at := c.doc.Excerpt(document.Position{Line: e.Line, Column: e.Column}, excerptWidth)
+			c.result.excerpts[placeOf(e.Finding)] = excerpt{text, at}
+		} else {
+			c.result.excerpts[placeOf(e.Finding)] = cut(c.lines(e.Line), e.Column)
 		}
 	}
 	return c.result

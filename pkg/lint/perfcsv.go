@@ -65,7 +65,7 @@ func (l *Linter) perfBytes(name string, data []byte) *Result {
 }
 
 func (l *Linter) perf(name string, r io.Reader) *Result {
-	p := &perfCheck{result: &Result{File: name, Kind: PerfCSV, excerpts: map[place]string{}}}
+	p := &perfCheck{result: &Result{File: name, Kind: PerfCSV, excerpts: map[place]excerpt{}}}
 	columns, err := perfColumns()
 	if err != nil {
 		p.add(0, 0, Internal, "", err.Error(), "", "")
@@ -278,11 +278,10 @@ func (p *perfCheck) add(line, column int, code, pointer, message, fix, raw strin
 }
 
 func (p *perfCheck) addSeverity(s Severity, line, column int, code, pointer, message, fix, raw string) {
-	p.result.Findings = append(p.result.Findings, Finding{
-		File: p.result.File, Line: line, Column: column, Severity: s, Code: code, Pointer: pointer, Message: message, Fix: fix,
-	})
+	f := Finding{File: p.result.File, Line: line, Column: column, Severity: s, Code: code, Pointer: pointer, Message: message, Fix: fix}
+	p.result.Findings = append(p.result.Findings, f)
 	first, _, _ := strings.Cut(raw, "\n")
-	p.result.excerpts[place{p.result.File, line}] = shorten(strings.TrimSuffix(first, "\r"), 4096)
+	p.result.excerpts[placeOf(f)] = cut(shorten(strings.TrimSuffix(first, "\r"), 1<<16), column)
 }
 
 // shorten cuts a text for a message, at a character.

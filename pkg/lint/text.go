@@ -37,7 +37,7 @@ func writeText(w io.Writer, results []*Result, opt WriteOptions) {
 			}
 			fmt.Fprintln(w, line) //nolint:errcheck // the bufio.Writer keeps the error
 			if opt.Source {
-				writeSource(w, r.excerpts[place{f.File, f.Line}], f, paint)
+				writeSource(w, r.excerpts[placeOf(f)], f, paint)
 			}
 		}
 	}
@@ -64,35 +64,15 @@ func printable(s string) string {
 const excerptWidth = 110
 
 // writeSource writes the source line, a caret under the place, and the fix.
-func writeSource(w io.Writer, source string, f Finding, paint func(escape, s string) string) {
-	if source != "" {
-		text, column := window(source, f.Column)
+func writeSource(w io.Writer, source excerpt, f Finding, paint func(escape, s string) string) {
+	if source.text != "" {
+		// Tabs are one space wide, so that the caret stands where it should.
+		text := printable(strings.ReplaceAll(source.text, "\t", " "))
 		number := fmt.Sprintf("%5d", f.Line)
-		fmt.Fprintf(w, "%s %s %s\n", paint(faint, number), paint(faint, "|"), text)                                                          //nolint:errcheck // as above
-		fmt.Fprintf(w, "%s %s %s%s\n", strings.Repeat(" ", len(number)), paint(faint, "|"), strings.Repeat(" ", column-1), paint(bold, "^")) //nolint:errcheck // as above
+		fmt.Fprintf(w, "%s %s %s\n", paint(faint, number), paint(faint, "|"), text)                                                                 //nolint:errcheck // as above
+		fmt.Fprintf(w, "%s %s %s%s\n", strings.Repeat(" ", len(number)), paint(faint, "|"), strings.Repeat(" ", source.column-1), paint(bold, "^")) //nolint:errcheck // as above
 	}
 	if f.Fix != "" {
 		fmt.Fprintf(w, "      %s %s\n", paint(faint, "= fix:"), printable(f.Fix)) //nolint:errcheck // as above
 	}
-}
-
-// window cuts a long line around a column, and makes it fit to print: tabs are
-// one space wide, so that the caret stands where it should.
-func window(source string, column int) (text string, at int) {
-	line := []rune(printable(strings.ReplaceAll(source, "\t", " ")))
-	at = max(1, min(column, len(line)+1))
-	if len(line) <= excerptWidth {
-		return string(line), at
-	}
-	start := max(0, min(at-1-excerptWidth/2, len(line)-excerptWidth))
-	end := min(len(line), start+excerptWidth)
-	text = string(line[start:end])
-	at -= start
-	if start > 0 {
-		text, at = "…"+text, at+1
-	}
-	if end < len(line) {
-		text += "…"
-	}
-	return text, at
 }
