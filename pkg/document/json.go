@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -46,7 +47,7 @@ func (d *Document) parseJSON() ([]Problem, bool) {
 	if p.dec.PeekKind() != 0 {
 		return append(p.problems, p.trailing()), false
 	}
-	if _, err := p.dec.ReadToken(); err != io.EOF {
+	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return append(p.problems, p.trailing()), false
 	}
 	return p.problems, true
@@ -55,7 +56,7 @@ func (d *Document) parseJSON() ([]Problem, bool) {
 // step reads one key, one scalar, or one bracket.
 func (p *parser) step() error {
 	kind := p.dec.PeekKind()
-	switch kind {
+	switch kind { //nolint:exhaustive // everything else is a scalar
 	case '{', '[':
 		if _, err := p.dec.ReadToken(); err != nil {
 			return err
@@ -93,7 +94,7 @@ func (p *parser) step() error {
 }
 
 func scalarKind(k jsontext.Kind) Kind {
-	switch k {
+	switch k { //nolint:exhaustive // the others are true and false
 	case '"':
 		return KindString
 	case '0':

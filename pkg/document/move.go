@@ -11,15 +11,11 @@ import (
 // stand under another member, which is added when it is missing. Comments are
 // kept; the layout is that of the YAML library.
 func MoveYAML(d *Document, keys []string, under string) (string, error) {
-	root, p, ok := d.readYAML()
-	if !ok {
-		return "", fmt.Errorf("line %d: %s", p.Line, p.Message)
-	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(d.source), &doc); err != nil {
 		return "", err
 	}
-	root = doc.Content[0]
+	root := doc.Content[0]
 	if root.Kind != yaml.MappingNode {
 		return "", fmt.Errorf("line %d: the root is not a mapping", root.Line)
 	}
@@ -28,10 +24,10 @@ func MoveYAML(d *Document, keys []string, under string) (string, error) {
 		target = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 		root.Content = append(root.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: under}, target)
 	}
-	switch {
-	case target.Kind == yaml.AliasNode:
+	switch target.Kind { //nolint:exhaustive // the other kinds need nothing
+	case yaml.AliasNode:
 		return "", fmt.Errorf("line %d: %s is an alias; write it out first", target.Line, under)
-	case target.Kind == yaml.ScalarNode: // null
+	case yaml.ScalarNode: // null
 		*target = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	}
 	for _, key := range keys {

@@ -136,7 +136,7 @@ func (n Node) Number() (float64, bool) {
 
 // Int returns an integer that is spelled as a number or as a string.
 func (n Node) Int() (int, bool) {
-	switch n.Kind() {
+	switch n.Kind() { //nolint:exhaustive // nothing else is an integer
 	case KindString:
 		v, err := strconv.Atoi(strings.TrimSpace(n.Text()))
 		return v, err == nil
@@ -152,7 +152,7 @@ func (n Node) Int() (int, bool) {
 
 // Value returns the value as Go values; see Document.Value.
 func (n Node) Value() any {
-	switch n.Kind() {
+	switch n.Kind() { //nolint:exhaustive // null and nothing are nil
 	case KindObject:
 		m := make(map[string]any, n.Len())
 		for c := range n.Children() {

@@ -21,7 +21,7 @@ func Read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be read: %w", path, reason(err))
 	}
-	defer f.Close() //nolint:errcheck // nothing was written
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be read: %w", path, reason(err))

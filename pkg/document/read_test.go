@@ -24,7 +24,7 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // a test
+	defer l.Close()
 	big, err := os.Create(at("big"))
 	if err != nil {
 		t.Fatal(err)

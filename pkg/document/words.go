@@ -62,13 +62,14 @@ func describe(n Node) string {
 		return "a list"
 	case KindObject:
 		return "an object"
+	case KindUnknown:
 	}
 	return "nothing"
 }
 
 // typeFix shows how to write a value of the right type, where that is plain.
 func typeFix(want []string, at Node) string {
-	switch at.Kind() {
+	switch at.Kind() { //nolint:exhaustive // for the others there is no plain fix
 	case KindString:
 		text := strings.TrimSpace(at.Text())
 		_, intErr := strconv.Atoi(text)

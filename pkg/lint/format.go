@@ -59,9 +59,9 @@ func writeGitHub(w io.Writer, results []*Result) {
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 	for _, r := range results {
 		for _, f := range r.Findings {
-			fmt.Fprintf(w, "::%s file=%s", f.Severity, property.Replace(f.File)) //nolint:errcheck // the bufio.Writer keeps the error
+			fmt.Fprintf(w, "::%s file=%s", f.Severity, property.Replace(f.File))
 			if f.Line > 0 {
-				fmt.Fprintf(w, ",line=%d,col=%d", f.Line, f.Column) //nolint:errcheck // as above
+				fmt.Fprintf(w, ",line=%d,col=%d", f.Line, f.Column)
 			}
 			message := f.Message
 			if f.Pointer != "" {
@@ -70,7 +70,7 @@ func writeGitHub(w io.Writer, results []*Result) {
 			if f.Fix != "" {
 				message += "\n" + f.Fix
 			}
-			fmt.Fprintf(w, ",title=%s::%s\n", property.Replace(f.Code), data.Replace(message)) //nolint:errcheck // as above
+			fmt.Fprintf(w, ",title=%s::%s\n", property.Replace(f.Code), data.Replace(message))
 		}
 	}
 }

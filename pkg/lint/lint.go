@@ -33,6 +33,7 @@ func (s Severity) String() string {
 		return "warning"
 	case Error:
 		return "error"
+	case Unknown:
 	}
 	return "unknown"
 }

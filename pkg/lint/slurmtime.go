@@ -91,8 +91,9 @@ func slurmSeconds(text string) (seconds int, unlimited, ok bool) {
 	case len(parts) > 3:
 		return 0, false, false
 	case hasDays:
-		values = append(values, 0, 0)
-		return d*day + values[0]*hour + values[1]*minute + values[2], false, true
+		var clock [3]int
+		copy(clock[:], values)
+		return d*day + clock[0]*hour + clock[1]*minute + clock[2], false, true
 	case len(parts) == 1:
 		return values[0] * minute, values[0] == 0, true
 	case len(parts) == 2:

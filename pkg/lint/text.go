@@ -35,7 +35,7 @@ func writeText(w io.Writer, results []*Result, opt WriteOptions) {
 			if f.Pointer != "" {
 				line += " " + paint(faint, "("+printable(f.Pointer)+")")
 			}
-			fmt.Fprintln(w, line) //nolint:errcheck // the bufio.Writer keeps the error
+			fmt.Fprintln(w, line)
 			if opt.Source {
 				writeSource(w, r.excerpts[placeOf(f)], f, paint)
 			}
@@ -69,10 +69,10 @@ func writeSource(w io.Writer, source excerpt, f Finding, paint func(escape, s st
 		// Tabs are one space wide, so that the caret stands where it should.
 		text := printable(strings.ReplaceAll(source.text, "\t", " "))
 		number := fmt.Sprintf("%5d", f.Line)
-		fmt.Fprintf(w, "%s %s %s\n", paint(faint, number), paint(faint, "|"), text)                                                                 //nolint:errcheck // as above
-		fmt.Fprintf(w, "%s %s %s%s\n", strings.Repeat(" ", len(number)), paint(faint, "|"), strings.Repeat(" ", source.column-1), paint(bold, "^")) //nolint:errcheck // as above
+		fmt.Fprintf(w, "%s %s %s\n", paint(faint, number), paint(faint, "|"), text)
+		fmt.Fprintf(w, "%s %s %s%s\n", strings.Repeat(" ", len(number)), paint(faint, "|"), strings.Repeat(" ", source.column-1), paint(bold, "^"))
 	}
 	if f.Fix != "" {
-		fmt.Fprintf(w, "      %s %s\n", paint(faint, "= fix:"), printable(f.Fix)) //nolint:errcheck // as above
+		fmt.Fprintf(w, "      %s %s\n", paint(faint, "= fix:"), printable(f.Fix))
 	}
 }
