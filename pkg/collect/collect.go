@@ -111,7 +111,7 @@ func fillEnd(r *evidence.Rank, end evidence.End) {
 	r.Outcome, r.ExitCode, r.Signal = end.Outcome, end.ExitCode, end.Signal
 	r.Code, r.Message = end.Code, end.Message
 	r.ElapsedSeconds, r.StartedAt, r.FinishedAt = end.ElapsedSeconds, end.StartedAt, end.FinishedAt
-	r.Steps, r.Results = end.Steps, end.Results
+	r.Steps, r.Results, r.Lost = end.Steps, end.Results, end.Lost
 }
 
 // readMarker reads a marker. One that is missing or empty is "not yet"; one that

@@ -79,7 +79,7 @@ func (w *wrapper) finish() error {
 	w.end.ElapsedSeconds = w.end.FinishedAt.Sub(w.end.StartedAt).Seconds()
 	_ = os.Remove(filepath.Join(w.dir, reserveFile))
 	if err := w.writeMetrics(); err != nil {
-		w.end.Message = sentence(w.end.Message, fmt.Sprintf("metrics.json could not be written: %v", err))
+		w.end.Lost = sentence(w.end.Lost, fmt.Sprintf("metrics.json could not be written: %v", err))
 	}
 	path := filepath.Join(w.dir, rundir.EndFile)
 	err := writeJSON(path, w.fileMode, w.end)

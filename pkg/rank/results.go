@@ -149,7 +149,7 @@ func (w *wrapper) findResults(p *prepared) *evidence.Results {
 		name, err := w.keepResults(path)
 		if err != nil {
 			w.note("results: %v", err)
-			w.end.Message = sentence(w.end.Message, fmt.Sprintf("results file %s could not be kept: %v", path, err))
+			w.end.Lost = sentence(w.end.Lost, fmt.Sprintf("results file %s could not be kept: %v", path, err))
 			continue
 		}
 		r.File, r.Path = name, path

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,17 +25,31 @@ func (r *Run) AppendObservation(attemptDir string, o evidence.Observation) error
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(attemptDir, SchedulerFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, r.FileMode())
+	f, err := os.OpenFile(filepath.Join(attemptDir, SchedulerFile), os.O_CREATE|os.O_APPEND|os.O_RDWR, r.FileMode())
 	if err != nil {
 		return err
+	}
+	if torn(f) {
+		line = append([]byte{'\n'}, line...)
 	}
 	_, err = f.Write(append(line, '\n'))
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
+// torn says whether a crash left a line without its end.
+func torn(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return false
+	}
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, info.Size()-1)
+	return err == nil && last[0] != '\n'
+}
+
 // LastObservation returns the newest observation of an attempt that says
-// something, or nil when there is none. A torn last line, left by a crash, is
-// no observation.
+// something, or nil when there is none. A torn line, left by a crash, is no
+// observation.
 func LastObservation(attemptDir string) (*evidence.Observation, error) {
 	path := filepath.Join(attemptDir, SchedulerFile)
 	data, err := os.ReadFile(path)
@@ -50,10 +63,7 @@ func LastObservation(attemptDir string) (*evidence.Observation, error) {
 		start := bytes.LastIndexByte(data[:end], '\n') + 1
 		var o evidence.Observation
 		if line := data[start:end]; len(bytes.TrimSpace(line)) > 0 {
-			if err := json.Unmarshal(line, &o); err != nil {
-				return nil, fmt.Errorf("%s: byte %d: %w", path, start, err)
-			}
-			if o.Phase != evidence.PhaseUnknown {
+			if json.Unmarshal(line, &o) == nil && o.Phase != evidence.PhaseUnknown {
 				return &o, nil
 			}
 		}

@@ -33,6 +33,7 @@ const (
 	CodeSkipUndeclared     = "SKIP_UNDECLARED"
 	CodeEvidenceStale      = "EVIDENCE_STALE"
 	CodeEvidenceUnreadable = "EVIDENCE_UNREADABLE"
+	CodeRankNote           = "RANK_NOTE"
 	CodeContract           = "CONTRACT"
 )
 
@@ -71,7 +72,8 @@ func ReasonCodes() []CodeRow {
 		{CodeNothingMeasured, "no value was measured"},
 		{CodeSkipUndeclared, "exit code 2 without a line that declares a skip"},
 		{CodeEvidenceStale, "a marker or file of another run, job or attempt was found and does not count"},
-		{CodeEvidenceUnreadable, "a marker or metrics.json was found and cannot be read, or says nothing"},
+		{CodeEvidenceUnreadable, "a marker or metrics.json was found and cannot be read, or says nothing, or could not be written"},
+		{CodeRankNote, "the wrapper of a rank noticed something, such as output that could not be kept; it never decides a verdict"},
 		{CodeContract, "the declared contract cannot be judged by this version"},
 	}
 }
