@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,12 +67,12 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	err := ts.Exec(args[1], args[2:]...)
 	got := 0
-	if exit := (*exec.ExitError)(nil); err != nil {
-		var ok bool
-		if exit, ok = err.(*exec.ExitError); !ok { //nolint:errorlint // testscript returns it as it is
-			ts.Fatalf("%v", err)
-		}
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
 		got = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
 	}
 	if strconv.Itoa(got) != args[0] {
 		ts.Fatalf("exit code %d, want %s", got, args[0])

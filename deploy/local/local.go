@@ -157,7 +157,8 @@ func (t *Target) start(a plan.Attempt, rank, port int) (process, error) {
 		return process{}, err
 	}
 	defer log.Close()
-	cmd := exec.Command(t.opt.Binary, rankArgs(a, rank, port)...)
+	// No context: the rank outlives this process.
+	cmd := exec.Command(t.opt.Binary, rankArgs(a, rank, port)...) //nolint:noctx // see above
 	cmd.Env = t.opt.Env
 	cmd.Dir = a.Dir
 	cmd.Stdout, cmd.Stderr = log, log

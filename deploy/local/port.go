@@ -67,7 +67,7 @@ func (p *portAllocator) take(want int, seed string) (int, error) {
 
 // portFree says whether a TCP port can be listened on at all addresses.
 func portFree(port int) (bool, error) {
-	l, err := net.Listen("tcp", ":"+strconv.Itoa(port))
+	l, err := net.Listen("tcp", ":"+strconv.Itoa(port)) //nolint:noctx // listening does not wait
 	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES) {
 		return false, nil
 	}

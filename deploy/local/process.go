@@ -75,7 +75,7 @@ func (p process) signal(sig syscall.Signal) error {
 	if err != nil {
 		return fmt.Errorf("rank %d (pid %d): %w", p.Rank, p.PID, err)
 	}
-	defer unix.Close(fd)
+	defer closeFD(fd)
 	// Checked after the pidfd is open, so that the pid cannot change hands between.
 	if !p.alive() {
 		return nil
@@ -86,6 +86,10 @@ func (p process) signal(sig syscall.Signal) error {
 	}
 	return nil
 }
+
+// closeFD closes a descriptor that nothing was written to, so that there is
+// nothing to lose.
+func closeFD(fd int) { _ = unix.Close(fd) }
 
 // maxWatched bounds the file descriptors of one wait. Beyond it the first ones
 // stand for all: some process of the job ends last, and every wait looks at
@@ -101,11 +105,11 @@ func waitAny(ctx context.Context, running []process) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(wake)
+	defer closeFD(wake)
 	fds := []unix.PollFd{{Fd: int32(wake), Events: unix.POLLIN}}
 	defer func() {
 		for _, f := range fds[1:] {
-			unix.Close(int(f.Fd))
+			closeFD(int(f.Fd))
 		}
 	}()
 	for _, p := range running {

@@ -49,8 +49,9 @@ func (a *app) lintCmd() *cobra.Command {
 func (a *app) lint(files []string, format string, strict bool) error {
 	var results []*lint.Result
 	bad := false
+	linter := lint.New()
 	for _, name := range files {
-		res := lint.File(name, lint.Options{})
+		res := linter.File(name, lint.Options{})
 		results = append(results, res)
 		bad = bad || res.HasErrors() || (strict && res.HasWarnings())
 	}

@@ -202,7 +202,7 @@ func (a *app) background(r *rundir.Run, asJSON bool) error {
 		return exitcode.With(exitcode.Error, err)
 	}
 	defer log.Close()
-	cmd := exec.Command(a.Binary, "attach", r.Dir)
+	cmd := exec.Command(a.Binary, "attach", r.Dir) //nolint:noctx // it outlives this process
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = a.Env, a.Dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

@@ -102,7 +102,7 @@ func runProgram(ctx context.Context, root, file string, env []string, limit time
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return nil, fmt.Errorf("%s: it failed (%s)%s", file, exit, stderr)
+		return nil, fmt.Errorf("%s: it failed (%w)%s", file, exit, stderr)
 	}
 	if err != nil {
 		var p *fs.PathError

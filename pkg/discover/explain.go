@@ -48,8 +48,9 @@ func wanted(t reflect.Type) string {
 		return "a list"
 	case reflect.Map, reflect.Struct, reflect.Pointer:
 		return "an object"
+	default:
+		return t.String()
 	}
-	return t.String()
 }
 
 func kinds(k jsontext.Kind) string {
@@ -64,8 +65,9 @@ func kinds(k jsontext.Kind) string {
 		return "a list"
 	case '{':
 		return "an object"
+	default:
+		return "null"
 	}
-	return "null"
 }
 
 func kindOf(v any) string {

@@ -24,7 +24,8 @@ func Nearest(word string, candidates []string, n int) []string {
 			cost = min(cost, distance(folded, scope))
 		}
 		if cost > limit {
-			if len(folded) < 3 || !strings.Contains(low, folded) && !(len(low) >= 3 && strings.HasPrefix(folded, low)) {
+			part := strings.Contains(low, folded) || len(low) >= 3 && strings.HasPrefix(folded, low)
+			if len(folded) < 3 || !part {
 				continue
 			}
 			cost = limit + 1

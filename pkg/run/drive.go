@@ -239,9 +239,13 @@ func (d *Driver) wait(ctx context.Context, f *flight) (stop bool, err error) {
 	select {
 	case sig := <-d.Signals:
 		cancel()
-		<-changed
+		_ = <-changed // the end of the wait, which was asked for
 		return d.onSignal(f, sig)
-	case <-changed:
+	case err := <-changed:
+		if err != nil && ctx.Err() == nil {
+			d.notice("target %s could not be waited for: %v", d.Target.Name(), err)
+			f.failures++
+		}
 		return ctx.Err() != nil, ctx.Err()
 	}
 }
