@@ -239,7 +239,7 @@ func (d *Driver) wait(ctx context.Context, f *flight) (stop bool, err error) {
 	select {
 	case sig := <-d.Signals:
 		cancel()
-		_ = <-changed // the end of the wait, which was asked for
+		<-changed //nolint:errcheck // the end of the wait, which was asked for
 		return d.onSignal(f, sig)
 	case err := <-changed:
 		if err != nil && ctx.Err() == nil {

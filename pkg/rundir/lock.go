@@ -49,7 +49,7 @@ func (r *Run) WaitLock(ctx context.Context) (unlock func(), err error) {
 		}
 		return func() { _ = f.Close() }, nil
 	case <-ctx.Done():
-		go func() { _ = <-got; _ = f.Close() }()
+		go func() { <-got; _ = f.Close() }() //nolint:errcheck // nobody waits any more
 		return nil, ctx.Err()
 	}
 }

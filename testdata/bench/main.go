@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -107,35 +107,49 @@ func (s *suite) version() error {
 	return s.add("assay version", "≤ 20 ms", 21, nil, s.binary, "version")
 }
 
-// lint checks a manifest of 10,000 models.
+// lint checks a manifest of 10,000 models. It is written piece by piece: what
+// this process holds would count as the memory of the ones it starts.
 func (s *suite) lint() error {
 	path := filepath.Join(s.dir, "large.json")
-	images, models := map[string]any{}, map[string]any{}
-	for i := range 10000 {
-		key := fmt.Sprintf("ci-model_%05d_ubuntu.amd", i)
-		images[key] = map[string]any{
-			"model": key, "docker_image": "registry.example.org/ci/" + key, "dockerfile": "docker/model.ubuntu.amd.Dockerfile",
-			"base_docker": "rocm/pytorch:latest", "local_image": false, "registry_image": nil, "gpu_vendor": "AMD", "build_duration": 61.25,
-		}
-		models[key] = map[string]any{
-			"name": "model_" + strconv.Itoa(i), "url": "", "dockerfile": "docker/model", "scripts": "scripts/model/run.sh", "n_gpus": "8",
-			"owner": "team@example.org", "training_precision": "fp16", "multiple_results": "results.csv", "tags": []string{"pyt", "train"},
-			"timeout": -1, "args": "--model " + key + " --batch 32", "data": "imagenet", "skip_gpu_arch": "",
-			"additional_docker_run_options": "--shm-size 16G", "env_vars": map[string]any{"HSA_NO_SCRATCH_RECLAIM": "1", "NCCL_DEBUG": "WARN"},
-			"metrics": []any{map[string]any{"name": "tokensPerSecond", "better": "higher", "help": strings.Repeat("throughput ", 8)}},
-		}
+	if err := writeLarge(path, 10000); err != nil {
+		return err
 	}
-	data, err := json.MarshalIndent(map[string]any{
-		"built_images": images, "built_models": models, "context": map[string]any{"gpu_vendor": "AMD", "guest_os": "UBUNTU"},
-	}, "", " ")
+	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
+	what := fmt.Sprintf("assay lint, 10,000 models, %.1f MB", float64(info.Size())/1e6)
+	return s.add(what, "≤ 0.4 s, ≤ 250 MB", 11, nil, s.binary, "lint", path)
+}
+
+func writeLarge(path string, n int) error {
+	f, err := os.Create(path)
+	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("assay lint, 10,000 models, %.1f MB", float64(len(data))/1e6)
-	return s.add(what, "≤ 0.4 s, ≤ 250 MB", 7, nil, s.binary, "lint", path)
+	w := bufio.NewWriter(f)
+	key := func(i int) string { return fmt.Sprintf("ci-model_%05d_ubuntu.amd", i) }
+	comma := func(i int) string {
+		if i == n-1 {
+			return ""
+		}
+		return ","
+	}
+	fmt.Fprint(w, "{\n \"built_images\": {\n")
+	for i := range n {
+		fmt.Fprintf(w, `  %q: {"model": %[1]q, "docker_image": "registry.example.org/ci/%s", "dockerfile": "docker/model.ubuntu.amd.Dockerfile",
+   "base_docker": "rocm/pytorch:latest", "local_image": false, "registry_image": null, "gpu_vendor": "AMD", "build_duration": 61.25}%s`+"\n", key(i), key(i), comma(i))
+	}
+	fmt.Fprint(w, " },\n \"built_models\": {\n")
+	for i := range n {
+		fmt.Fprintf(w, `  %q: {"name": "model_%d", "url": "", "dockerfile": "docker/model", "scripts": "scripts/model/run.sh", "n_gpus": "8",
+   "owner": "team@example.org", "training_precision": "fp16", "multiple_results": "results.csv", "tags": ["pyt", "train"], "timeout": -1,
+   "args": "--model %[1]s --batch 32", "data": "imagenet", "skip_gpu_arch": "", "additional_docker_run_options": "--shm-size 16G",
+   "env_vars": {"HSA_NO_SCRATCH_RECLAIM": "1", "NCCL_DEBUG": "WARN"},
+   "metrics": [{"name": "tokensPerSecond", "better": "higher", "help": "tokens that were trained on in a second, all ranks together"}]}%[3]s`+"\n", key(i), i, comma(i))
+	}
+	fmt.Fprint(w, " },\n \"context\": {\"gpu_vendor\": \"AMD\", \"guest_os\": \"UBUNTU\"}\n}\n")
+	return errors.Join(w.Flush(), f.Close())
 }
 
 // overhead compares a run of one rank of `true` with the bare command.
@@ -226,11 +240,11 @@ func writeJSON(path string, v any) error {
 func (s *suite) appendRows() error {
 	row := perfcsv.Row{Model: "model", Performance: "12.5", Metric: "triad", Status: perfcsv.StatusSuccess, Verdict: "PASS", RunID: "run"}
 	large := filepath.Join(s.dir, "large.csv")
-	batch := make([]perfcsv.Row, 10000)
+	batch := make([]perfcsv.Row, 1000)
 	for i := range batch {
 		batch[i] = row
 	}
-	for range 100 {
+	for range 1000 {
 		if _, err := perfcsv.Append(large, batch); err != nil {
 			return err
 		}
