@@ -5,6 +5,7 @@ package progress
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,14 +105,11 @@ func (p *Printer) Event(e run.Event) {
 }
 
 func (p *Printer) ended(e run.Event) {
-	if p.opt.Tail {
-		p.tailAll()
-	}
-	for i, j := range p.jobs {
-		if j.id == e.Job.ID {
-			p.jobs = append(p.jobs[:i], p.jobs[i+1:]...)
-			break
+	if i := slices.IndexFunc(p.jobs, func(j *jobLine) bool { return j.id == e.Job.ID }); i >= 0 {
+		if p.opt.Tail {
+			p.tailRest(p.jobs[i])
 		}
+		p.jobs = slices.Delete(p.jobs, i, i+1)
 	}
 	line := fmt.Sprintf("%s: %s", e.Job.ID, p.paint(e.Result.Verdict))
 	if e.Result.ElapsedSeconds > 0 {

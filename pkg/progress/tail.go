@@ -28,10 +28,28 @@ const maxTailLine = 64 << 10
 func (p *Printer) tailAll() {
 	for _, j := range p.jobs {
 		for _, t := range j.tails {
-			for _, line := range t.read() {
-				fmt.Fprintf(p.opt.Out, "[%s] %s\n", t.label, printable(line))
-			}
+			p.tailLines(t, t.read())
 		}
+	}
+}
+
+// tailRest prints all that the ranks of a job that has ended still left, the last
+// line with or without its end.
+func (p *Printer) tailRest(j *jobLine) {
+	for _, t := range j.tails {
+		for offset := int64(-1); t.offset != offset; {
+			offset = t.offset
+			p.tailLines(t, t.read())
+		}
+		if len(t.rest) > 0 {
+			p.tailLines(t, []string{string(t.rest)})
+		}
+	}
+}
+
+func (p *Printer) tailLines(t *tail, lines []string) {
+	for _, line := range lines {
+		fmt.Fprintf(p.opt.Out, "[%s] %s\n", t.label, printable(line))
 	}
 }
 
