@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -55,6 +57,7 @@ func TestScripts(t *testing.T) {
 			"signal":   sendSignal,
 			"wait_end": waitEnd,
 			"jq":       query,
+			"keys":     keys,
 			"alive":    alive,
 		},
 	})
@@ -200,9 +203,39 @@ func query(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 3 {
 		ts.Fatalf("usage: jq FILE PATH WANT")
 	}
+	v := lookup(ts, args[0], args[1])
+	got, ok := v.(string)
+	if !ok {
+		data, err := json.Marshal(v)
+		ts.Check(err)
+		got = string(data)
+	}
+	if (got == args[2]) == neg {
+		ts.Fatalf("%s is %s, want %s", args[1], got, args[2])
+	}
+}
+
+// keys compares the keys of an object in a JSON file: keys FILE PATH KEY…, the
+// keys sorted; the path "." is the whole.
+func keys(ts *testscript.TestScript, _ bool, args []string) {
+	object, ok := lookup(ts, args[0], args[1]).(map[string]any)
+	if !ok {
+		ts.Fatalf("%s is no object", args[1])
+	}
+	got := slices.Sorted(maps.Keys(object))
+	if !slices.Equal(got, args[2:]) {
+		ts.Fatalf("%s has the keys %s", args[1], strings.Join(got, " "))
+	}
+}
+
+// lookup finds a value of a JSON file.
+func lookup(ts *testscript.TestScript, file, path string) any {
 	var v any
-	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &v))
-	for _, key := range strings.Split(args[1], ".") {
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(file)), &v))
+	if path == "." {
+		return v
+	}
+	for _, key := range strings.Split(path, ".") {
 		switch x := v.(type) {
 		case map[string]any:
 			v = x[key]
@@ -214,22 +247,14 @@ func query(ts *testscript.TestScript, neg bool, args []string) {
 			}
 			ts.Check(err)
 			if i >= len(x) {
-				ts.Fatalf("%s: there is no element %d", args[1], i)
+				ts.Fatalf("%s: there is no element %d", path, i)
 			}
 			v = x[i]
 		default:
-			ts.Fatalf("%s: nothing below %q", args[1], key)
+			ts.Fatalf("%s: nothing below %q", path, key)
 		}
 	}
-	got, ok := v.(string)
-	if !ok {
-		data, err := json.Marshal(v)
-		ts.Check(err)
-		got = string(data)
-	}
-	if (got == args[2]) == neg {
-		ts.Fatalf("%s is %s, want %s", args[1], got, args[2])
-	}
+	return v
 }
 
 // alive says whether the process whose id is in a file runs; ! alive waits until
