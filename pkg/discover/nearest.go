@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"assay/pkg/spelling"
 )
 
 // Nearest returns the candidates that someone who wrote word may have meant, the
@@ -19,9 +21,9 @@ func Nearest(word string, candidates []string, n int) []string {
 	var near []scored
 	for _, c := range candidates {
 		low := strings.ToLower(c)
-		cost := distance(folded, low)
+		cost := spelling.Distance(folded, low, limit)
 		if scope, ok := strings.CutSuffix(low, "/"+All); ok {
-			cost = min(cost, distance(folded, scope))
+			cost = min(cost, spelling.Distance(folded, scope, limit))
 		}
 		if cost > limit {
 			part := strings.Contains(low, folded) || len(low) >= 3 && strings.HasPrefix(folded, low)
@@ -45,29 +47,4 @@ func Nearest(word string, candidates []string, n int) []string {
 		}
 	}
 	return out
-}
-
-// distance counts the insertions, deletions, replacements and swaps of neighbours
-// that make a into b.
-func distance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	older, old, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
-	for j := range row {
-		old[j] = j
-	}
-	for i := 1; i <= len(x); i++ {
-		row[0] = i
-		for j := 1; j <= len(y); j++ {
-			cost := 1
-			if x[i-1] == y[j-1] {
-				cost = 0
-			}
-			row[j] = min(old[j]+1, row[j-1]+1, old[j-1]+cost)
-			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
-				row[j] = min(row[j], older[j-2]+1)
-			}
-		}
-		older, old, row = old, row, older
-	}
-	return old[len(y)]
 }

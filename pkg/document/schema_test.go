@@ -187,16 +187,3 @@ func validate(s *document.Schema, members []string, from, to int) []string {
 	}
 	return all
 }
-
-func TestNearest(t *testing.T) {
-	keys := []string{"nodes", "partition", "n_gpus", "mem", "gpus_per_node", "qos", "tags", "timeout"}
-	for word, want := range map[string]string{
-		"partiton": "partition", "node": "nodes", "ngpus": "n_gpus", "GPUsPerNode": "gpus_per_node", "gpus-per-node": "gpus_per_node",
-		"tag": "tags", "mme": "mem", "timeuot": "timeout", "time_out": "timeout", "os": "", "name": "", "task": "", "": "", "memory": "", "nodelist": "",
-		strings.Repeat("x", 1000): "",
-	} {
-		if got := document.Nearest(word, keys); got != want {
-			t.Errorf("Nearest(%.20q) = %q, want %q", word, got, want)
-		}
-	}
-}

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"assay/pkg/spelling"
 )
 
 // Shape is what a schema says about the keys of objects, without its other
@@ -163,7 +165,7 @@ func (w *missWalker) member(c Node, s *Shape) {
 		if len(w.nearest) >= maxUnknownKeys {
 			return
 		}
-		meant = Nearest(key, s.Keys)
+		meant = spelling.Nearest(key, s.Keys)
 		w.nearest[missKey{s, key}] = meant
 	}
 	if meant != "" {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"assay/pkg/spelling"
 )
 
 // maxViolations bounds the violations of one value; beyond it a file is not the
@@ -181,7 +183,7 @@ func enumWords(subject string, at Node, k *kind.Enum) (code, message, fix string
 	}
 	message = fmt.Sprintf("%s must be %s, not %s", subject, or(shown, ""), describe(at))
 	if at.Kind() == KindString {
-		if meant := Nearest(at.Text(), names); meant != "" {
+		if meant := spelling.Nearest(at.Text(), names); meant != "" {
 			return CodeEnum, message + "; did you mean " + quote(meant) + "?", "write " + quote(meant)
 		}
 	}

@@ -6,6 +6,8 @@ package launcher
 import (
 	"fmt"
 	"strings"
+
+	"assay/pkg/spelling"
 )
 
 // Launcher is one way of starting the processes of a workload.
@@ -68,7 +70,7 @@ func Find(name string) (Launcher, error) {
 		}
 	}
 	hint := ""
-	if near := nearest(wanted, spellings); near != "" {
+	if near := spelling.Nearest(wanted, spellings); near != "" {
 		hint = fmt.Sprintf(" — did you mean %q?", near)
 	}
 	return Launcher{}, fmt.Errorf("unknown launcher %q%s (known: %s)", name, hint, strings.Join(Names(), ", "))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"assay/pkg/document"
+	"assay/pkg/spelling"
 )
 
 // Kind is what a file is.
@@ -74,7 +75,7 @@ func detect(name string, root document.Node) Kind {
 		return Card
 	}
 	for c := range root.Children() {
-		if document.Nearest(c.Key(), []string{"built_images", "built_models"}) != "" {
+		if spelling.Nearest(c.Key(), []string{"built_images", "built_models"}) != "" {
 			return Manifest
 		}
 	}

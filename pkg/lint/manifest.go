@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"assay/pkg/document"
+	"assay/pkg/spelling"
 )
 
 // deploymentBlocks are the blocks that belong under deployment_config.
@@ -132,7 +133,7 @@ func (c *checker) join(images, models document.Node) {
 		}
 		message := fmt.Sprintf("the model %q has no image of the same key in built_images", m.Key())
 		fix := "add an entry of the same key to built_images; with docker_image null it runs on the host"
-		if near := document.Nearest(m.Key(), keyList(images)); near != "" {
+		if near := spelling.Nearest(m.Key(), keyList(images)); near != "" {
 			message += fmt.Sprintf("; did you mean %q?", near)
 		}
 		c.atKey(Error, ModelWithoutImage, m, message, fix)

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"assay/pkg/document"
+	"assay/pkg/spelling"
 	"assay/schemas"
 )
 
@@ -243,7 +244,7 @@ func (c column) wrong(text string) string {
 	}
 	if len(c.enum) > 0 && !slices.Contains(c.enum, text) {
 		why := fmt.Sprintf("is %q, not one of %s", shorten(text, 60), strings.Join(c.enum, ", "))
-		if near := document.Nearest(text, c.enum); near != "" {
+		if near := spelling.Nearest(text, c.enum); near != "" {
 			why += fmt.Sprintf("; did you mean %q?", near)
 		}
 		return why

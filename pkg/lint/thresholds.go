@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"assay/pkg/document"
+	"assay/pkg/spelling"
 )
 
 func comparisons() []string { return []string{"min", "max", "equal", "not_equal"} }
@@ -56,7 +57,7 @@ func (c *checker) unknownComparisons(t document.Node) {
 		message := fmt.Sprintf("%q is not a comparison; the comparisons are min, max, equal and not_equal", key)
 		fix := ""
 		if meant == "" {
-			meant = document.Nearest(key, known)
+			meant = spelling.Nearest(key, known)
 		}
 		if slices.Contains(known, meant) {
 			message += fmt.Sprintf("; did you mean %q?", meant)
@@ -155,7 +156,7 @@ func (c *checker) measurable(name document.Node, metrics declared, card document
 	known := slices.Sorted(maps.Keys(metrics))
 	message := fmt.Sprintf("nothing declares the metric %q; the card's metrics are %s", text, strings.Join(known, ", "))
 	fix := "add it to metrics"
-	if near := document.Nearest(text, append(known, "performance")); near != "" {
+	if near := spelling.Nearest(text, append(known, "performance")); near != "" {
 		message += fmt.Sprintf("; did you mean %q?", near)
 		fix = fmt.Sprintf("write %q, or add it to metrics", near)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"assay/pkg/spelling"
 )
 
 // The columns of a results CSV that are read.
@@ -216,7 +218,7 @@ func columnHint(columns []string) string {
 	best, bestDistance := "", 4
 	for _, c := range columns {
 		n := normalColumn(c)
-		d := distance(n, columnPerformance)
+		d := spelling.Distance(n, columnPerformance, 3)
 		if strings.Contains(n, "perf") {
 			d = min(d, 2)
 		}
@@ -228,30 +230,6 @@ func columnHint(columns []string) string {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %q to be performance?", clip(best))
-}
-
-// distance counts the edits between two short words.
-func distance(a, b string) int {
-	if len(a) > 64 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func count(n int, what string) string {
