@@ -14,7 +14,6 @@ import (
 
 	"assay/pkg/build"
 	"assay/pkg/discover"
-	"assay/pkg/document"
 	"assay/pkg/exitcode"
 	"assay/pkg/manifest"
 )
@@ -62,7 +61,7 @@ func show(t *testing.T, root, comment string) string {
 
 // run does what the command line does.
 func run(t *testing.T, root, comment string) (build.Result, error) {
-	find := discover.Options{Root: root, Decode: decode}
+	find := discover.Options{Root: root}
 	o := build.Options{Root: root, Output: filepath.Join(root, "build_manifest.json"), Validate: accept}
 	var inline, file string
 	if _, err := os.Stat(root + "/context.json"); err == nil {
@@ -95,7 +94,7 @@ func run(t *testing.T, root, comment string) (build.Result, error) {
 		t.Fatal(err)
 	}
 	o.Cards = found.Cards
-	if o.Context, err = build.ParseContext(inline, file, decode); err != nil {
+	if o.Context, err = build.ParseContext(inline, file); err != nil {
 		return build.Result{}, err
 	}
 	return build.Manifest(context.Background(), o)
@@ -105,16 +104,6 @@ func run(t *testing.T, root, comment string) (build.Result, error) {
 func accept(data []byte) error {
 	_, err := manifest.Decode(data)
 	return err
-}
-
-func decode(name string, data []byte) (discover.Document, error) {
-	doc, problems := document.Parse(name, data)
-	for _, p := range problems {
-		if !p.Warning {
-			return discover.Document{}, exitcode.Errorf(exitcode.Invalid, "%s:%d:%d: %s", name, p.Line, p.Column, p.Message)
-		}
-	}
-	return discover.Document{JSON: doc.JSON()}, nil
 }
 
 // scripted is an image builder that does what the name of the card says.

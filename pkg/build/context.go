@@ -16,15 +16,12 @@ const inlineName = "--additional-context"
 // ParseContext reads additional context from a JSON text and a file, either of
 // which may be empty. What the text says goes over what the file says: objects
 // are merged key by key, at any depth; everything else, lists too, is replaced.
-// Decode reads the file; nil stands for discover.DecodeJSON. Errors have code
+// The file may be YAML. Errors have code
 // INVALID.
-func ParseContext(inline, file string, decode discover.Decode) (map[string]any, error) {
-	if decode == nil {
-		decode = discover.DecodeJSON
-	}
+func ParseContext(inline, file string) (map[string]any, error) {
 	out := map[string]any{}
 	if file != "" {
-		m, err := contextFile(file, decode)
+		m, err := contextFile(file)
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +38,7 @@ func ParseContext(inline, file string, decode discover.Decode) (map[string]any, 
 	return out, nil
 }
 
-func contextFile(file string, decode discover.Decode) (map[string]any, error) {
+func contextFile(file string) (map[string]any, error) {
 	info, err := os.Stat(file)
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("it is no regular file")
@@ -57,10 +54,10 @@ func contextFile(file string, decode discover.Decode) (map[string]any, error) {
 		}
 		return nil, exitcode.Errorf(exitcode.Invalid, "the additional context file %s cannot be read: %w", file, err)
 	}
-	return contextObject(file, data, decode)
+	return contextObject(file, data, discover.Decode)
 }
 
-func contextObject(name string, data []byte, decode discover.Decode) (map[string]any, error) {
+func contextObject(name string, data []byte, decode func(string, []byte) (discover.Decoded, error)) (map[string]any, error) {
 	doc, err := decode(name, data)
 	if err != nil {
 		// Valid JSON can be refused too, for a key that it has twice.

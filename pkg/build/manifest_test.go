@@ -50,7 +50,7 @@ func TestSameInputSameBytes(t *testing.T) {
 		root := t.TempDir()
 		card := strings.Join(rapid.Permutation(pairs).Draw(rt, "card"), ",\n")
 		write(t, root+"/models.json", "[{"+card+"}]")
-		additional, err := build.ParseContext("{"+strings.Join(rapid.Permutation(context1).Draw(rt, "context"), ", ")+"}", "", nil)
+		additional, err := build.ParseContext("{"+strings.Join(rapid.Permutation(context1).Draw(rt, "context"), ", ")+"}", "")
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestSameInputSameBytes(t *testing.T) {
 func TestInputIsNotChanged(t *testing.T) {
 	root := t.TempDir()
 	write(t, root+"/models.json", `[{"name": "a", "scripts": "s.sh", "git_commit": "x"}]`)
-	additional, err := build.ParseContext(`{"env_file": "e", "deployment_config": {"env_vars": {"A": 1}}, "env_vars": {"B": 2}}`, "", nil)
+	additional, err := build.ParseContext(`{"env_file": "e", "deployment_config": {"env_vars": {"A": 1}}, "env_vars": {"B": 2}}`, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,11 +156,11 @@ func TestWrite(t *testing.T) {
 }
 
 func TestParseContextRefusesWhatIsNoFile(t *testing.T) {
-	_, err := build.ParseContext("", t.TempDir(), nil)
+	_, err := build.ParseContext("", t.TempDir())
 	if exitcode.Of(err) != exitcode.Invalid || !strings.Contains(err.Error(), "it is no regular file") {
 		t.Errorf("got %v", err)
 	}
-	got, err := build.ParseContext("", "", nil)
+	got, err := build.ParseContext("", "")
 	if err != nil || len(got) != 0 {
 		t.Errorf("nothing given: got %v, %v", got, err)
 	}

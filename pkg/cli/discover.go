@@ -12,8 +12,6 @@ import (
 	"assay/pkg/build"
 	"assay/pkg/card"
 	"assay/pkg/discover"
-	"assay/pkg/document"
-	"assay/pkg/exitcode"
 )
 
 // selection is which cards a command works on, and what is added to them.
@@ -43,7 +41,7 @@ func addCardFlags(c *cobra.Command, s *selection) {
 // cards finds the selected cards.
 func (a *app) cards(ctx context.Context, s selection, required bool) ([]discover.Found, error) {
 	found, err := discover.Find(ctx, discover.Options{
-		Root: s.root, Tags: s.tags, RequireTags: required, AllowDynamic: s.allowDynamic, Env: a.Env, Decode: decodeCard,
+		Root: s.root, Tags: s.tags, RequireTags: required, AllowDynamic: s.allowDynamic, Env: a.Env,
 	})
 	if err != nil {
 		return nil, err
@@ -52,24 +50,6 @@ func (a *app) cards(ctx context.Context, s selection, required bool) ([]discover
 		a.log.Warn(w)
 	}
 	return found.Cards, nil
-}
-
-// decodeCard reads a file of cards, JSON or YAML.
-func decodeCard(name string, data []byte) (discover.Document, error) {
-	doc, problems := document.Parse(name, data)
-	for _, p := range problems {
-		if !p.Warning {
-			return discover.Document{}, exitcode.Errorf(exitcode.Invalid, "%s:%d:%d: %s", name, p.Line, p.Column, p.Message)
-		}
-	}
-	return discover.Document{JSON: doc.JSON(), Position: func(pointer string) (int, int) {
-		n := doc.Find(pointer)
-		if !n.Exists() {
-			return 0, 0
-		}
-		pos := n.Position()
-		return pos.Line, pos.Column
-	}}, nil
 }
 
 // listed is a card as discover --json prints it.
@@ -156,7 +136,7 @@ func (a *app) buildManifest(ctx context.Context, s selection, output, stamp stri
 	if err != nil {
 		return nil, err
 	}
-	extra, err := build.ParseContext(s.context, s.contextFile, decodeCard)
+	extra, err := build.ParseContext(s.context, s.contextFile)
 	if err != nil {
 		return nil, err
 	}

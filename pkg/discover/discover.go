@@ -35,8 +35,6 @@ type Options struct {
 	DynamicTimeout time.Duration
 	// Env is the environment of these programs; nil stands for the caller's own.
 	Env []string
-	// Decode reads card files; nil stands for DecodeJSON, which reads no YAML.
-	Decode Decode
 }
 
 // Found is a card and where it was declared.

@@ -13,7 +13,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"assay/pkg/discover"
-	"assay/pkg/document"
 	"assay/pkg/exitcode"
 )
 
@@ -51,7 +50,7 @@ func TestCases(t *testing.T) {
 }
 
 func options(a *txtar.Archive) discover.Options {
-	o := discover.Options{Decode: decode}
+	o := discover.Options{}
 	for line := range strings.Lines(string(a.Comment)) {
 		line = strings.TrimSuffix(line, "\n")
 		switch tag, isTag := strings.CutPrefix(line, "tags: "); {
@@ -64,23 +63,6 @@ func options(a *txtar.Archive) discover.Options {
 		}
 	}
 	return o
-}
-
-// decode is how the command line reads card files.
-func decode(name string, data []byte) (discover.Document, error) {
-	doc, problems := document.Parse(name, data)
-	for _, p := range problems {
-		if !p.Warning {
-			return discover.Document{}, exitcode.Errorf(exitcode.Invalid, "%s:%d:%d: %s", name, p.Line, p.Column, p.Message)
-		}
-	}
-	return discover.Document{JSON: doc.JSON(), Position: func(pointer string) (int, int) {
-		n := doc.Find(pointer)
-		if !n.Exists() {
-			return 0, 0
-		}
-		return n.Position().Line, n.Position().Column
-	}}, nil
 }
 
 func unpack(t *testing.T, root string, a *txtar.Archive) (want string) {

@@ -37,7 +37,6 @@ func TestUnreadableSourcesAreRefused(t *testing.T) {
 		"dangling symlink": {func(t *testing.T, root string) { link(t, "nowhere", root+"/models.json") }, "models.json: the card file cannot be read: no such file or directory"},
 		"symlink loop":     {func(t *testing.T, root string) { link(t, "models.json", root+"/models.json") }, "models.json: the card file cannot be read: too many levels of symbolic links"},
 		"models is a file": {func(t *testing.T, root string) { write(t, root+"/models", "", 0o644) }, "models: the directory cannot be read: not a directory"},
-		"yaml undecoded":   {func(t *testing.T, root string) { write(t, root+"/models/a.yaml", "name: a", 0o644) }, "models/a.yaml: YAML cannot be read here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := filepath.Join(t.TempDir(), "root")

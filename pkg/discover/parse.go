@@ -16,6 +16,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"assay/pkg/card"
+	"assay/pkg/document"
 )
 
 // maxName bounds a card's name, in bytes.
@@ -47,7 +48,7 @@ type entry struct {
 }
 
 // add takes the cards of a document into the catalog.
-func (c *catalog) add(s source, doc Document) error {
+func (c *catalog) add(s source, doc Decoded) error {
 	dec := json.NewDecoder(bytes.NewReader(doc.JSON))
 	dec.UseNumber()
 	var v any
@@ -72,7 +73,7 @@ func (c *catalog) add(s source, doc Document) error {
 	return fmt.Errorf("%s: %s is expected, not %s", s.file, want, kindOf(v))
 }
 
-func (c *catalog) addList(s source, doc Document, list []any) error {
+func (c *catalog) addList(s source, doc Decoded, list []any) error {
 	var errs []error
 	for i, v := range list {
 		pointer := "/" + strconv.Itoa(i)
@@ -87,7 +88,7 @@ func (c *catalog) addList(s source, doc Document, list []any) error {
 	return errors.Join(errs...)
 }
 
-func (c *catalog) addCard(s source, doc Document, pointer string, raw map[string]any) error {
+func (c *catalog) addCard(s source, doc Decoded, pointer string, raw map[string]any) error {
 	name, err := cardName(raw)
 	if err != nil {
 		return fmt.Errorf("%s: %w", place(s.file, doc.Position, pointer), err)
@@ -98,9 +99,7 @@ func (c *catalog) addCard(s source, doc Document, pointer string, raw map[string
 	if e.Digest, err = digest(raw); err != nil {
 		return fmt.Errorf("%s: %w", place(s.file, doc.Position, pointer), err)
 	}
-	if doc.Position != nil {
-		e.Line, e.Column = doc.Position(pointer)
-	}
+	e.Line, e.Column = doc.Position(pointer)
 	if err := remarshal(raw["tags"], &e.tags); err != nil {
 		return fmt.Errorf("%s: card %q: tags: a list of strings, or one string, is expected",
 			place(s.file, doc.Position, pointer+"/tags"), name)
@@ -178,7 +177,7 @@ func (e *entry) check() error {
 	if env, ok := e.Raw["env_vars"].(map[string]any); ok {
 		for _, k := range sortedKeys(env) {
 			if env[k] == nil {
-				wrong("/env_vars/"+escapePointer(k), "null is no value of an environment variable; use \"\" or leave it out")
+				wrong("/env_vars/"+document.Escape(k), "null is no value of an environment variable; use \"\" or leave it out")
 			}
 		}
 	}
@@ -193,7 +192,7 @@ func (e *entry) check() error {
 			continue
 		}
 		var at *jsonv2.SemanticError
-		pointer := "/" + escapePointer(k)
+		pointer := "/" + document.Escape(k)
 		if errors.As(err, &at) && at.JSONPointer != "" {
 			pointer = string(at.JSONPointer)
 		}

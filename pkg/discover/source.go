@@ -19,7 +19,6 @@ const suitesDir = "suites"
 // catalog is every card below a root, parsed but not yet checked.
 type catalog struct {
 	root     string
-	decode   Decode
 	entries  []entry
 	warnings []string
 	notRun   []string // dynamic sources that were not allowed to run
@@ -27,10 +26,7 @@ type catalog struct {
 
 // load reads every source. It reports all files it cannot use, not only the first.
 func load(ctx context.Context, o Options) (*catalog, error) {
-	c := &catalog{root: o.Root, decode: o.Decode}
-	if c.decode == nil {
-		c.decode = DecodeJSON
-	}
+	c := &catalog{root: o.Root}
 	if info, err := os.Stat(o.Root); err != nil {
 		return nil, exitcode.Errorf(exitcode.Invalid, "the model directory cannot be read: %w", err)
 	} else if !info.IsDir() {
@@ -162,7 +158,7 @@ func (c *catalog) file(s source) error {
 	if err != nil {
 		return fmt.Errorf("%s: the card file cannot be read: %w", s.file, reason(err))
 	}
-	doc, err := c.decode(s.file, data)
+	doc, err := Decode(s.file, data)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,9 @@ func TestLiveLine(t *testing.T) {
 		rank       int
 		name, text string
 	}{
-		{0, rundir.BeginFile, "{}"}, {1, rundir.BeginFile, "{}"}, {1, rundir.EndFile, "{}"},
+		{0, rundir.BeginFile, "{}"},
+		{1, rundir.BeginFile, "{}"},
+		{1, rundir.EndFile, "{}"},
 		{0, rundir.MetricsFile, `{"readings": [{"name": "a", "text": "1"}, {"name": "triad\u001b[31m", "text": "12.5"}]}`},
 	} {
 		d := rundir.RankDir(dir, f.rank)
