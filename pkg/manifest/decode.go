@@ -149,8 +149,7 @@ func (list *entries) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		if err != nil {
 			return err
 		}
-		e.Raw = stdjson.RawMessage(bytes.Clone(raw))
-		if err := json.Unmarshal(e.Raw, &e.Card, options()); err != nil {
+		if err := json.Unmarshal(raw, &e.Model, options()); err != nil {
 			return within(dec.StackPointer(), err)
 		}
 		*list = append(*list, e)

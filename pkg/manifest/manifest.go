@@ -40,13 +40,20 @@ type Image struct {
 	DockerSHA     string      `json:"docker_sha"`
 }
 
+// Model is what an entry of built_models holds: a card, and where build took it
+// from.
+type Model struct {
+	card.Card
+	CardFile   string `json:"card_file"`
+	CardDigest string `json:"card_digest"`
+	GitCommit  string `json:"git_commit"`
+	GitDirty   Flag   `json:"git_dirty"`
+}
+
 // Entry is one entry of built_models.
 type Entry struct {
-	Key  string
-	Card card.Card
-	// Raw is the entry as it stands in the manifest, with the keys that Card does
-	// not know.
-	Raw json.RawMessage
+	Key string
+	Model
 }
 
 // Pointer returns the JSON pointer of a value inside the entry, or of the entry

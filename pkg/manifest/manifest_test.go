@@ -37,8 +37,8 @@ func TestNamesAreMatchedAsTheyAreWritten(t *testing.T) {
 	if e.Card.Name != "a" || e.Card.Timeout.Set {
 		t.Errorf("card %+v", e.Card)
 	}
-	if !strings.Contains(string(e.Raw), `"git_commit": "abc"`) {
-		t.Errorf("raw %s", e.Raw)
+	if e.GitCommit != "abc" {
+		t.Errorf("commit %q", e.GitCommit)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestStructsHaveTheFieldsOfTheSchema(t *testing.T) {
 	}
 	for def, value := range map[string]any{
 		"builtImage":       manifest.Image{},
-		"builtModel":       card.Card{},
+		"builtModel":       manifest.Model{},
 		"context":          manifest.Context{},
 		"deploymentConfig": manifest.Deployment{},
 		"script":           manifest.Script{},

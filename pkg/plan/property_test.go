@@ -30,7 +30,7 @@ func keys() *rapid.Generator[[]string] {
 func manifestOf(keys []string, change func(i int, e *manifest.Entry)) *manifest.Manifest {
 	m := &manifest.Manifest{Images: map[string]manifest.Image{}}
 	for i, k := range keys {
-		e := manifest.Entry{Key: k, Card: card.Card{Name: "m", Command: []string{"true"}}}
+		e := manifest.Entry{Key: k, Model: manifest.Model{Card: card.Card{Name: "m", Command: []string{"true"}}}}
 		if change != nil {
 			change(i, &e)
 		}

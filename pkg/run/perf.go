@@ -1,7 +1,6 @@
 package run
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"assay/pkg/manifest"
@@ -34,7 +33,7 @@ func PerfRows(r *rundir.Run, rep report.Run) ([]perfcsv.Row, error) {
 		e := entries[j.Key]
 		f := perfcsv.FactsOf(e.Card, a.Job)
 		fillImage(&f, m.Images[j.Key])
-		fillBuild(&f, e.Raw)
+		f.GitCommit = e.GitCommit
 		f.Pipeline, f.BuildNumber = r.Ledger.Pipeline, r.Ledger.BuildNumber
 		rows = append(rows, perfcsv.Rows(rep, j, f)...)
 	}
@@ -42,21 +41,9 @@ func PerfRows(r *rundir.Run, rep report.Run) ([]perfcsv.Row, error) {
 }
 
 func fillImage(f *perfcsv.Facts, image manifest.Image) {
-	f.BaseDocker = image.BaseDocker
+	f.BaseDocker, f.DockerSHA = image.BaseDocker, image.DockerSHA
 	f.BuildDuration = perfcsv.Number(image.BuildDuration)
 	if image.Dockerfile != "" {
 		f.DockerFile = image.Dockerfile
-	}
-}
-
-// fillBuild adds what build noted in the entry beside the card. An entry that
-// some other tool made may lack it.
-func fillBuild(f *perfcsv.Facts, entry json.RawMessage) {
-	var noted struct {
-		GitCommit string `json:"git_commit"`
-		DockerSHA string `json:"docker_sha"`
-	}
-	if json.Unmarshal(entry, &noted) == nil {
-		f.GitCommit, f.DockerSHA = noted.GitCommit, noted.DockerSHA
 	}
 }
