@@ -160,26 +160,32 @@ func readMetrics(dir string, end evidence.End, job plan.Job, r *evidence.Rank) {
 	}
 	if end.Metrics {
 		var m evidence.Metrics
-		if readMarker(filepath.Join(dir, rundir.MetricsFile), &m, r) {
+		switch {
+		case readMarker(filepath.Join(dir, rundir.MetricsFile), &m, r):
 			r.Readings = append(r.Readings, m.Readings...)
 			r.Problems = append(r.Problems, m.Problems...)
+		case r.Unreadable == "":
+			r.Unreadable = rundir.MetricsFile + " is missing or empty, though the end marker says that it was written"
 		}
 	}
 	if end.Results == nil || end.Results.File == "" {
 		return
 	}
-	rows, problems := readResults(filepath.Join(dir, rundir.ResultsDir, end.Results.File), end.Results.Declared)
+	rows, problems, err := readResults(filepath.Join(dir, rundir.ResultsDir, end.Results.File), end.Results.Declared)
+	if err != nil && r.Unreadable == "" {
+		r.Unreadable = fmt.Sprintf("the kept results file %s: %v", end.Results.File, err)
+	}
 	r.Readings = append(r.Readings, rows...)
 	r.Problems = append(r.Problems, problems...)
 }
 
 // readResults reads the kept copy of a results CSV.
-func readResults(path, declared string) ([]metric.Reading, []metric.Problem) {
+func readResults(path, declared string) ([]metric.Reading, []metric.Problem, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, []metric.Problem{{Code: "RESULTS_UNREADABLE", Message: err.Error()}}
+		return nil, nil, err
 	}
 	defer f.Close()
 	rows, _, problems := metric.ParseResults(f, declared)
-	return rows, problems
+	return rows, problems, nil
 }

@@ -197,3 +197,20 @@ func TestManyRanksKeepTheirPlaces(t *testing.T) {
 		}
 	}
 }
+
+// A file that the end marker promises is evidence; without it nothing is known.
+func TestPromisedFileThatIsGone(t *testing.T) {
+	f := newFixture(t)
+	if err := os.Remove(filepath.Join(f.rank(0), rundir.MetricsFile)); err != nil {
+		t.Fatal(err)
+	}
+	if r := f.collect(t); !strings.Contains(r.Unreadable, "metrics.json") {
+		t.Errorf("unreadable is %q", r.Unreadable)
+	}
+	f = newFixture(t)
+	f.end.Results = &evidence.Results{Declared: "r.csv", File: "r.csv"}
+	f.write(t, rundir.EndFile, f.end)
+	if r := f.collect(t); !strings.Contains(r.Unreadable, "r.csv") {
+		t.Errorf("unreadable is %q", r.Unreadable)
+	}
+}
