@@ -1,10 +1,12 @@
 package durable
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 func TestWriteReplacesWhole(t *testing.T) {
@@ -47,6 +49,36 @@ func TestFailureLeavesTheOldFile(t *testing.T) {
 				t.Error("no error without a directory")
 			}
 		})
+	}
+}
+
+func TestJSON(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	if err := WriteJSON(path, map[string]int{"a": 1}, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "{\n  \"a\": 1\n}\n" {
+		t.Errorf("read %q, %v", got, err)
+	}
+	if err := WriteJSON(path, func() {}, 0o640); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("error is %v, want one that names the file", err)
+	}
+}
+
+// What cannot be read to its end replaces nothing.
+func TestCopyOfABrokenSource(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	if err := WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	if err := Copy(path, iotest.ErrReader(broken), 0o600); !errors.Is(err, broken) {
+		t.Errorf("error is %v", err)
+	}
+	onlyFile(t, dir, "f")
+	if got, err := os.ReadFile(path); err != nil || string(got) != "old" {
+		t.Errorf("read %q, %v", got, err)
 	}
 }
 
