@@ -10,6 +10,7 @@ import (
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
 	"assay/pkg/plan"
+	"assay/pkg/signame"
 )
 
 // preScripts runs the pre-scripts in order. It reports false when the workload
@@ -61,9 +62,9 @@ func (w *wrapper) step(ctx context.Context, p *prepared, kind string, s plan.Scr
 	case e.timedOut:
 		step.ExitCode, step.Message = ExitTimeout, fmt.Sprintf("ended at its time limit of %v", limit)
 	case e.stopped != nil:
-		step.ExitCode, step.Message = signalExit(e.stopped), "stopped by "+signalName(e.stopped)
+		step.ExitCode, step.Message = signalExit(e.stopped), "stopped by "+signame.Of(e.stopped)
 	case e.status.Signaled():
-		step.ExitCode, step.Message = signalExit(e.status.Signal()), "ended by "+signalName(e.status.Signal())
+		step.ExitCode, step.Message = signalExit(e.status.Signal()), "ended by "+signame.Of(e.status.Signal())
 	default:
 		step.ExitCode = e.status.ExitStatus()
 	}

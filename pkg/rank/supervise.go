@@ -8,9 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"assay/pkg/evidence"
+	"assay/pkg/signame"
 )
 
 // stopSignal stands for the end of the context.
@@ -172,7 +171,7 @@ func (s *supervisor) stop(sig os.Signal) {
 	if !ok {
 		n = stopSignal
 	}
-	s.w.note("received %s, passed on", signalName(sig))
+	s.w.note("received %s, passed on", signame.Of(sig))
 	if s.main != nil && s.ending.stopped == nil && !s.ending.timedOut {
 		s.ending.stopped = sig
 	}
@@ -227,13 +226,13 @@ func (w *wrapper) record(e ending, limit time.Duration) {
 		end.Outcome, end.ExitCode = evidence.OutcomeTimedOut, ExitTimeout
 		end.Message = sentence(end.Message, fmt.Sprintf("ended at its time limit of %v", limit))
 	case e.stopped != nil:
-		end.Outcome, end.ExitCode, end.Signal = evidence.OutcomeStopped, signalExit(e.stopped), signalName(e.stopped)
-		end.Message = sentence(end.Message, "stopped by "+signalName(e.stopped))
+		end.Outcome, end.ExitCode, end.Signal = evidence.OutcomeStopped, signalExit(e.stopped), signame.Of(e.stopped)
+		end.Message = sentence(end.Message, "stopped by "+signame.Of(e.stopped))
 	case !e.ended:
 		end.Outcome, end.ExitCode = evidence.OutcomeUnknown, ExitTimeout
 	case e.status.Signaled():
 		end.Outcome, end.ExitCode = evidence.OutcomeSignaled, signalExit(e.status.Signal())
-		end.Signal = signalName(e.status.Signal())
+		end.Signal = signame.Of(e.status.Signal())
 	default:
 		end.Outcome, end.ExitCode = evidence.OutcomeExited, e.status.ExitStatus()
 	}
@@ -246,16 +245,4 @@ func signalExit(sig os.Signal) int {
 		return 128 + int(n)
 	}
 	return 128 + int(stopSignal)
-}
-
-// signalName is e.g. "SIGKILL"; signals without a name get their number.
-func signalName(sig os.Signal) string {
-	n, ok := sig.(syscall.Signal)
-	if !ok {
-		return sig.String()
-	}
-	if name := unix.SignalName(n); name != "" {
-		return name
-	}
-	return fmt.Sprintf("signal %d", int(n))
 }

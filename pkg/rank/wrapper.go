@@ -16,6 +16,7 @@ import (
 	"assay/pkg/metric"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
+	"assay/pkg/signame"
 )
 
 // Reason codes of a rank whose workload was not started, and of a bug.
@@ -274,7 +275,7 @@ func (w *wrapper) loadEnvFile(ctx context.Context, f plan.EnvFile) (envfile.Vars
 
 // stopBeforeStart records that the wrapper was told to stop before the workload.
 func (w *wrapper) stopBeforeStart() {
-	w.end.Outcome, w.end.ExitCode, w.end.Signal = evidence.OutcomeStopped, signalExit(w.stopped), signalName(w.stopped)
-	w.end.Message = sentence(w.end.Message, fmt.Sprintf("stopped by %s before the workload started", signalName(w.stopped)))
+	w.end.Outcome, w.end.ExitCode, w.end.Signal = evidence.OutcomeStopped, signalExit(w.stopped), signame.Of(w.stopped)
+	w.end.Message = sentence(w.end.Message, fmt.Sprintf("stopped by %s before the workload started", signame.Of(w.stopped)))
 	w.note("%s", w.end.Message)
 }

@@ -12,6 +12,7 @@ import (
 	"assay/pkg/plan"
 	"assay/pkg/report"
 	"assay/pkg/rundir"
+	"assay/pkg/signame"
 )
 
 // Event is one step of a run, for whoever shows progress.
@@ -274,8 +275,8 @@ func (d *Driver) onSignal(f *flight, sig os.Signal) (stop bool, err error) {
 		return true, nil
 	}
 	f.outcome.Signal = sig
-	d.notice("%s: cancelling %s and waiting for the ranks to end; once more to detach", SignalName(sig), count(len(f.active)+len(f.queue), "job"))
-	return false, d.Run.WriteCancel(evidence.Cancel{By: SignalName(sig), At: time.Now().UTC()})
+	d.notice("%s: cancelling %s and waiting for the ranks to end; once more to detach", signame.Of(sig), count(len(f.active)+len(f.queue), "job"))
+	return false, d.Run.WriteCancel(evidence.Cancel{By: signame.Of(sig), At: time.Now().UTC()})
 }
 
 func (d *Driver) event(e Event) {

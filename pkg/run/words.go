@@ -2,24 +2,11 @@ package run
 
 import (
 	"fmt"
-	"os"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"assay/pkg/report"
+	"assay/pkg/signame"
 	"assay/pkg/verdict"
 )
-
-// SignalName is the name of a signal, such as "SIGINT".
-func SignalName(sig os.Signal) string {
-	if s, ok := sig.(syscall.Signal); ok {
-		if name := unix.SignalName(s); name != "" {
-			return name
-		}
-	}
-	return sig.String()
-}
 
 func count(n int, noun string) string {
 	if n == 1 {
@@ -40,7 +27,7 @@ func (o Outcome) Describe(rep report.Run, id string) string {
 			judged++
 		}
 	}
-	text := fmt.Sprintf("stopped by %s: %s ended", SignalName(o.Signal), count(judged, "job"))
+	text := fmt.Sprintf("stopped by %s: %s ended", signame.Of(o.Signal), count(judged, "job"))
 	if dropped > 0 {
 		text += fmt.Sprintf(", %s never started", count(dropped, "job"))
 	}
