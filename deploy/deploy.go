@@ -20,8 +20,12 @@ var (
 	// ErrUnavailable says that the target could not be asked: a tool is missing, a
 	// service is down. It is never a state of a job.
 	ErrUnavailable = errors.New("unavailable")
-	// ErrAmbiguous says that a submission may or may not have happened.
+	// ErrAmbiguous says that a submission may or may not have happened; the driver
+	// then asks a Finder.
 	ErrAmbiguous = errors.New("ambiguous")
+	// ErrIncomplete says that a job was found of which only a part was started. Find
+	// returns it with a handle of that part.
+	ErrIncomplete = errors.New("incomplete")
 )
 
 // Handle names a submitted job for any later process. Data is the target's own

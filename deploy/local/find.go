@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -32,10 +33,17 @@ func (t *Target) Find(_ context.Context, a plan.Attempt) (deploy.Handle, bool, e
 		return deploy.Handle{}, false, err
 	}
 	j.Procs = procs
-	if len(j.Procs) == 0 && !anyBegan(a) {
+	started := began(a)
+	for _, p := range procs {
+		started[p.Rank] = true
+	}
+	if len(started) == 0 {
 		return deploy.Handle{}, false, nil
 	}
 	h, err := j.handle()
+	if n := len(started); err == nil && n < a.Job.WorldSize {
+		err = fmt.Errorf("%w: the submission was cut short, and only %d of %d ranks were started; they were told to stop", deploy.ErrIncomplete, n, a.Job.WorldSize)
+	}
 	return h, true, err
 }
 
@@ -77,8 +85,9 @@ func wrapperRank(pid int, jobFile string) (int, bool) {
 	return rank, err == nil
 }
 
-// anyBegan says whether a rank of this very attempt left a begin marker.
-func anyBegan(a plan.Attempt) bool {
+// began lists the ranks of this very attempt that left a begin marker.
+func began(a plan.Attempt) map[int]bool {
+	ranks := map[int]bool{}
 	for rank := range a.Job.WorldSize {
 		data, err := os.ReadFile(filepath.Join(rundir.RankDir(a.Dir, rank), rundir.BeginFile))
 		if err != nil {
@@ -86,8 +95,8 @@ func anyBegan(a plan.Attempt) bool {
 		}
 		var b evidence.Begin
 		if json.Unmarshal(data, &b) == nil && b.Nonce == a.Nonce && b.Attempt == a.Number {
-			return true
+			ranks[rank] = true
 		}
 	}
-	return false
+	return ranks
 }

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"assay/deploy"
 	"assay/pkg/evidence"
 	"assay/pkg/plan"
 	"assay/pkg/report"
 	"assay/pkg/rundir"
-	"assay/pkg/signame"
+	"assay/pkg/verdict"
 )
 
 // Event is one step of a run, for whoever shows progress.
@@ -43,7 +42,6 @@ type Driver struct {
 	Target  deploy.Target
 	Signals <-chan os.Signal // the first cancels the jobs, the second detaches
 	OnEvent func(Event)
-	Log     func(format string, args ...any) // details for --verbose
 }
 
 // Outcome says how a drive ended.
@@ -57,152 +55,161 @@ type Outcome struct {
 type flight struct {
 	queue    []rundir.Entry
 	active   []activeJob
+	cancel   *evidence.Cancel // asked for by a signal
 	stopping bool
 	outcome  Outcome
-	failures int // consecutive failures to ask the target
+	failures int     // consecutive failures to ask the target
+	errs     []error // what went wrong and did not end the drive
 }
 
 type activeJob struct {
 	attempt plan.Attempt
 	handle  deploy.Handle
+	unkept  bool // an observation could not be kept, which was told
 }
 
 // Drive submits what is planned, at most Concurrency jobs at once, and returns
 // when every job has ended, or a second signal came, or ctx ended. It picks up a
-// run that another process left, wherever that process ended.
+// run that another process left, wherever that process ended. What goes wrong
+// with one job, or with keeping a record, is told and returned at the end; it
+// does not keep the driver from the other jobs.
 func (d *Driver) Drive(ctx context.Context) (Outcome, error) {
 	f := &flight{}
 	if err := d.resume(ctx, f); err != nil {
 		return f.outcome, err
 	}
 	for {
-		if err := d.heedCancel(ctx, f); err != nil {
-			return f.outcome, err
-		}
-		if err := d.fill(ctx, f); err != nil {
-			return f.outcome, err
-		}
+		d.heedCancel(ctx, f)
+		d.fill(ctx, f)
+		// Whoever cancels from outside reads the handles after writing the request: a
+		// job that was submitted meanwhile is seen there, or the request is seen here.
+		d.heedCancel(ctx, f)
 		if len(f.active) == 0 {
-			return f.outcome, nil
+			return f.outcome, errors.Join(f.errs...)
 		}
-		ended, err := d.observe(ctx, f)
-		if err != nil {
-			return f.outcome, err
-		}
-		if ended {
+		if d.observe(ctx, f) {
 			continue
 		}
-		if stop, err := d.wait(ctx, f); stop || err != nil {
+		if d.wait(ctx, f) {
 			f.outcome.Running = len(f.active)
-			return f.outcome, err
+			return f.outcome, errors.Join(append(f.errs, ctx.Err())...)
 		}
 	}
 }
 
-// heedCancel acts on a request to end the run, once.
-func (d *Driver) heedCancel(ctx context.Context, f *flight) error {
+// failed keeps an error for the end of the drive, and tells it now.
+func (d *Driver) failed(f *flight, err error) {
+	if err != nil {
+		f.errs = append(f.errs, err)
+		d.notice("%v", err)
+	}
+}
+
+// heedCancel acts on a request to end the run, once: first the jobs that run are
+// told to stop, then the others are dropped.
+func (d *Driver) heedCancel(ctx context.Context, f *flight) {
 	if f.stopping {
-		return nil
+		return
 	}
 	c, err := d.Run.ReadCancel()
-	if err != nil || c == nil {
-		return err
+	d.failed(f, err)
+	if c == nil {
+		c = f.cancel // it could not be written down
+	}
+	if c == nil {
+		return
 	}
 	f.stopping = true
-	for _, e := range f.queue {
-		_, dir, err := lastAttempt(d.Run, e)
-		if err != nil {
-			return err
-		}
-		drop := rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchDropped, Detail: "the run was cancelled by " + c.By + " before the job was submitted"}}
-		if err := d.Run.WriteLaunch(dir, drop); err != nil {
-			return err
-		}
-		if err := d.finish(e); err != nil {
-			return err
-		}
-	}
-	f.queue = nil
 	for _, a := range f.active {
 		if err := d.Target.Cancel(ctx, a.handle); err != nil {
 			d.notice("job %s could not be cancelled: %v", a.attempt.Job.ID, err)
 		}
 	}
-	return nil
+	for _, e := range f.queue {
+		d.failed(f, d.drop(e, c.By))
+	}
+	f.queue = nil
+}
+
+// drop records that a job will not be submitted.
+func (d *Driver) drop(e rundir.Entry, by string) error {
+	_, dir, err := lastAttempt(d.Run, e)
+	if err != nil {
+		return err
+	}
+	if err := d.Run.WriteLaunch(dir, rundir.LaunchRecord{Launch: evidence.Launch{
+		State: evidence.LaunchDropped, Detail: "the run was cancelled by " + by + " before the job was submitted",
+	}}); err != nil {
+		return err
+	}
+	return d.finish(e)
 }
 
 // fill submits jobs until enough of them run.
-func (d *Driver) fill(ctx context.Context, f *flight) error {
-	for len(f.queue) > 0 && len(f.active) < d.Run.Ledger.Concurrency {
+func (d *Driver) fill(ctx context.Context, f *flight) {
+	for len(f.queue) > 0 && len(f.active) < d.Run.Ledger.Concurrency && !f.stopping {
 		e := f.queue[0]
 		f.queue = f.queue[1:]
-		a, _, err := lastAttempt(d.Run, e)
-		if err != nil {
-			return err
-		}
-		h, refused, err := d.submit(ctx, a)
-		if err != nil {
-			return err
-		}
-		if refused {
-			if err := d.finish(e); err != nil {
-				return err
-			}
-			continue
-		}
-		d.adopt(f, a, h)
+		d.failed(f, d.launch(ctx, f, e))
 	}
-	return nil
 }
 
-// submit hands one job to the target. The intent is on disk before, the answer
-// right after.
-func (d *Driver) submit(ctx context.Context, a plan.Attempt) (h deploy.Handle, refused bool, err error) {
+// launch submits one job and takes it on, or finishes it when it was refused.
+func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
+	a, _, err := lastAttempt(d.Run, e)
+	if err != nil {
+		return err
+	}
 	intent := rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchIntent}}
 	if err := d.Run.WriteLaunch(a.Dir, intent); err != nil {
-		return h, false, err
+		return fmt.Errorf("job %s was not submitted: %w", e.ID, err)
 	}
-	h, err = d.Target.Submit(ctx, a)
+	h, err := d.Target.Submit(ctx, a)
 	switch {
-	case err == nil:
-		return h, false, d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{
-			Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h,
-		})
-	case errors.Is(err, deploy.ErrRefused):
-		return h, true, d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{
-			Launch: evidence.Launch{State: evidence.LaunchRefused, Code: "LAUNCH_REFUSED", Detail: err.Error()},
-		})
+	case errors.Is(err, deploy.ErrAmbiguous):
+		d.notice("job %s: %v", e.ID, err)
+		return d.findLost(ctx, f, e, a)
+	case err != nil:
+		return errors.Join(d.refuse(a, err.Error(), nil), d.finish(e))
 	}
-	return h, false, fmt.Errorf("job %s: %w", a.Job.ID, err)
+	d.adopt(f, a, h)
+	return d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h})
+}
+
+// refuse records that a job was not launched; h is what there is of it all the
+// same.
+func (d *Driver) refuse(a plan.Attempt, why string, h *deploy.Handle) error {
+	return d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{
+		Launch: evidence.Launch{State: evidence.LaunchRefused, Code: verdict.CodeLaunchRefused, Detail: why}, Handle: h,
+	})
 }
 
 // observe asks the target about all active jobs at once, and finishes those that
 // have ended.
-func (d *Driver) observe(ctx context.Context, f *flight) (ended bool, err error) {
-	handles := f.handles()
-	seen, err := d.Target.Observe(ctx, handles)
+func (d *Driver) observe(ctx context.Context, f *flight) (ended bool) {
+	seen, err := d.Target.Observe(ctx, f.handles())
 	if err != nil {
 		f.failures++
 		d.notice("target %s could not be asked (%d in a row): %v", d.Target.Name(), f.failures, err)
-		return false, nil
+		return false
 	}
 	f.failures = 0
 	var still []activeJob
 	for i, a := range f.active {
-		if err := d.Run.AppendObservation(a.attempt.Dir, seen[i]); err != nil {
-			return false, err
-		}
 		if seen[i].Phase != evidence.PhaseEnded {
 			still = append(still, a)
-			continue
 		}
-		ended = true
-		if err := d.finish(rundir.Entry{ID: a.attempt.Job.ID, Key: a.attempt.Job.Key}); err != nil {
-			return false, err
+		if err := d.Run.AppendObservation(a.attempt.Dir, seen[i]); err != nil && !a.unkept {
+			a.unkept = true // one complaint a job is enough
+			d.failed(f, fmt.Errorf("job %s: what the target said could not be kept: %w", a.attempt.Job.ID, err))
+		}
+		if seen[i].Phase == evidence.PhaseEnded {
+			ended = true
+			d.failed(f, d.finish(rundir.Entry{ID: a.attempt.Job.ID, Key: a.attempt.Job.Key}))
 		}
 	}
 	f.active = still
-	return ended, nil
+	return ended
 }
 
 func (f *flight) handles() []deploy.Handle {
@@ -228,55 +235,6 @@ func (d *Driver) finish(e rundir.Entry) error {
 	}
 	d.event(Event{Kind: EventEnded, Job: &a.Job, Dir: dir, Result: &j})
 	return nil
-}
-
-// wait returns when something may have changed. stop says that the driver shall
-// leave the jobs alone and return.
-func (d *Driver) wait(ctx context.Context, f *flight) (stop bool, err error) {
-	wctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	changed := make(chan error, 1)
-	go func() { changed <- d.waitTarget(wctx, f) }()
-	select {
-	case sig := <-d.Signals:
-		cancel()
-		<-changed //nolint:errcheck // the end of the wait, which was asked for
-		return d.onSignal(f, sig)
-	case err := <-changed:
-		if err != nil && ctx.Err() == nil {
-			d.notice("target %s could not be waited for: %v", d.Target.Name(), err)
-			f.failures++
-		}
-		return ctx.Err() != nil, ctx.Err()
-	}
-}
-
-// waitTarget waits for the target's word, or a while if it gives none. After a
-// failure to ask it always waits, longer each time, up to 30 s.
-func (d *Driver) waitTarget(ctx context.Context, f *flight) error {
-	if w, ok := d.Target.(deploy.Waiter); ok && f.failures == 0 {
-		return w.Wait(ctx, f.handles())
-	}
-	pause := time.Second << min(f.failures, 5)
-	timer := time.NewTimer(min(pause, 30*time.Second))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// onSignal is the two-stage stop: first cancel and wait, then detach.
-func (d *Driver) onSignal(f *flight, sig os.Signal) (stop bool, err error) {
-	if f.outcome.Signal != nil {
-		f.outcome.Detached = true
-		return true, nil
-	}
-	f.outcome.Signal = sig
-	d.notice("%s: cancelling %s and waiting for the ranks to end; once more to detach", signame.Of(sig), count(len(f.active)+len(f.queue), "job"))
-	return false, d.Run.WriteCancel(evidence.Cancel{By: signame.Of(sig), At: time.Now().UTC()})
 }
 
 func (d *Driver) event(e Event) {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -11,6 +12,7 @@ import (
 	"assay/pkg/evidence"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
+	"assay/pkg/verdict"
 )
 
 // resume sorts the jobs of the ledger into those that still have to be
@@ -25,22 +27,22 @@ func (d *Driver) resume(ctx context.Context, f *flight) error {
 		if err != nil {
 			return err
 		}
-		switch launch.State {
-		case evidence.LaunchSubmitted:
-			final, err := readJobVerdict(dir)
-			if err != nil {
-				return err
-			}
-			if final == nil {
-				d.adopt(f, a, *launch.Handle)
-			}
-		case evidence.LaunchIntent:
+		final, err := readJobVerdict(dir)
+		if err != nil {
+			return err
+		}
+		switch {
+		case final != nil:
+		case launch.State == evidence.LaunchIntent:
 			if err := d.findLost(ctx, f, e, a); err != nil {
 				return err
 			}
-		case evidence.LaunchPlanned, evidence.LaunchUnknown:
+		case launch.Handle != nil:
+			d.adopt(f, a, *launch.Handle)
+		case launch.State == evidence.LaunchPlanned, launch.State == evidence.LaunchUnknown:
 			f.queue = append(f.queue, e)
-		case evidence.LaunchRefused, evidence.LaunchDropped:
+		default: // refused or dropped, and not judged yet
+			d.failed(f, d.finish(e))
 		}
 	}
 	return nil
@@ -48,27 +50,45 @@ func (d *Driver) resume(ctx context.Context, f *flight) error {
 
 // adopt takes on a job that runs already.
 func (d *Driver) adopt(f *flight, a plan.Attempt, h deploy.Handle) {
-	f.active = append(f.active, activeJob{a, h})
+	f.active = append(f.active, activeJob{attempt: a, handle: h})
 	d.event(Event{Kind: EventSubmitted, Job: &a.Job, Dir: a.Dir, Handle: h})
 }
 
-// findLost settles a submission that had no answer: by asking the target for the
-// job, never by submitting it again unless the target is sure that it has none.
+// findLost settles a submission that had no answer.
 func (d *Driver) findLost(ctx context.Context, f *flight, e rundir.Entry, a plan.Attempt) error {
-	finder, ok := d.Target.(deploy.Finder)
-	if !ok {
-		return fmt.Errorf("job %s: it is not known whether it was submitted, and target %s cannot tell", e.ID, d.Target.Name())
-	}
-	h, found, err := finder.Find(ctx, a)
+	h, found, err := findJob(ctx, d.Run, d.Target, a)
 	if err != nil {
-		return fmt.Errorf("job %s: cannot find out whether it was submitted: %w", e.ID, err)
+		return err
 	}
 	if !found {
 		f.queue = append(f.queue, e)
 		return nil
 	}
 	d.adopt(f, a, h)
-	return d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h})
+	return nil
+}
+
+// findJob resolves a submission that had no answer, by asking the target for the
+// job by its nonce. What it finds is recorded. A job of which only a part was
+// started is told to stop, and counts as refused: the rest would wait for what
+// never comes.
+func findJob(ctx context.Context, r *rundir.Run, t deploy.Target, a plan.Attempt) (h deploy.Handle, found bool, err error) {
+	finder, ok := t.(deploy.Finder)
+	if !ok {
+		return h, false, fmt.Errorf("job %s: it is not known whether it was submitted, and target %s cannot tell", a.Job.ID, t.Name())
+	}
+	h, found, err = finder.Find(ctx, a)
+	record := rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h}
+	switch {
+	case errors.Is(err, deploy.ErrIncomplete):
+		record.Launch = evidence.Launch{State: evidence.LaunchRefused, Code: verdict.CodeLaunchRefused, Detail: err.Error()}
+		return h, true, errors.Join(t.Cancel(ctx, h), r.WriteLaunch(a.Dir, record))
+	case err != nil:
+		return h, false, fmt.Errorf("job %s: cannot find out whether it was submitted: %w", a.Job.ID, err)
+	case !found:
+		return h, false, nil
+	}
+	return h, true, r.WriteLaunch(a.Dir, record)
 }
 
 // lastAttempt reads the newest attempt of a job.

@@ -14,7 +14,7 @@ import (
 // Tails returns the last lines of the streams of the rank that failed first, its
 // stderr before its stdout; none when no rank failed or nothing was written.
 func Tails(j report.Job, e evidence.Evidence, lines int) []report.LogTail {
-	rank, failed := report.FirstFailing(e)
+	rank, failed := verdict.FirstFailing(e)
 	if !failed {
 		return nil
 	}

@@ -1,0 +1,65 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"assay/deploy"
+	"assay/pkg/evidence"
+	"assay/pkg/signame"
+)
+
+// wait returns when something may have changed. stop says that the driver shall
+// leave the jobs alone and return.
+func (d *Driver) wait(ctx context.Context, f *flight) (stop bool) {
+	wctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changed := make(chan error, 1)
+	go func() { changed <- d.waitTarget(wctx, f) }()
+	select {
+	case sig := <-d.Signals:
+		cancel()
+		<-changed //nolint:errcheck // the end of the wait, which was asked for
+		return d.onSignal(f, sig)
+	case err := <-changed:
+		if err != nil && ctx.Err() == nil {
+			d.notice("target %s could not be waited for: %v", d.Target.Name(), err)
+			f.failures++
+		}
+		return ctx.Err() != nil
+	}
+}
+
+// waitTarget waits for the target's word, or a while if it gives none. After a
+// failure to ask it always waits, longer each time, up to 30 s.
+func (d *Driver) waitTarget(ctx context.Context, f *flight) error {
+	if w, ok := d.Target.(deploy.Waiter); ok && f.failures == 0 {
+		return w.Wait(ctx, f.handles())
+	}
+	pause := time.Second << min(f.failures, 5)
+	timer := time.NewTimer(min(pause, 30*time.Second))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// onSignal is the two-stage stop: first cancel and wait, then detach.
+func (d *Driver) onSignal(f *flight, sig os.Signal) (stop bool) {
+	if f.outcome.Signal != nil {
+		f.outcome.Detached = true
+		return true
+	}
+	f.outcome.Signal = sig
+	d.notice("%s: cancelling %s and waiting for the ranks to end; once more to detach", signame.Of(sig), count(len(f.active)+len(f.queue), "job"))
+	f.cancel = &evidence.Cancel{By: signame.Of(sig), At: time.Now().UTC()}
+	if err := d.Run.WriteCancel(*f.cancel); err != nil {
+		d.failed(f, fmt.Errorf("that the run was cancelled could not be kept: %w", err))
+	}
+	return false
+}
