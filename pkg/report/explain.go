@@ -15,48 +15,6 @@ const (
 	logLineRunes = 400 // of a line of a log
 )
 
-// FirstFailing returns the rank that failed first, by its own elapsed time, so
-// that clocks of different hosts are not compared. A rank that left no end comes
-// after those that did, and one that was only stopped comes last. ok is false
-// when no rank failed.
-func FirstFailing(e evidence.Evidence) (rank int, ok bool) {
-	best := -1
-	for i, r := range e.Ranks {
-		if failing(r) == 0 {
-			continue
-		}
-		if best < 0 || before(r, e.Ranks[best]) {
-			best = i
-		}
-	}
-	if best < 0 {
-		return 0, false
-	}
-	return e.Ranks[best].Rank, true
-}
-
-// before says whether a tells more about the failure than b.
-func before(a, b evidence.Rank) bool {
-	if x, y := failing(a), failing(b); x != y {
-		return x < y
-	}
-	return a.ElapsedSeconds < b.ElapsedSeconds
-}
-
-// failing is 0 for a rank that did not fail, and else smaller for one that
-// tells more.
-func failing(r evidence.Rank) int {
-	switch {
-	case r.State == evidence.RankEnded && r.Outcome == evidence.OutcomeStopped:
-		return 3
-	case r.State == evidence.RankEnded && (r.ExitCode != 0 || r.Outcome != evidence.OutcomeExited):
-		return 1
-	case r.State == evidence.RankLost:
-		return 2
-	}
-	return 0
-}
-
 // Explain writes why a job got its verdict: the rule that decided, the reasons,
 // all evidence, and tail, the end of the log of the rank that failed first (nil
 // when there is none). What a workload wrote cannot steer the terminal.
@@ -136,7 +94,7 @@ func rankLines(e evidence.Evidence, all bool) []string {
 	if !all && len(ranks) > ranksShown {
 		var bad, good []evidence.Rank
 		for _, r := range ranks {
-			if failing(r) > 0 || r.State != evidence.RankEnded {
+			if r.State != evidence.RankEnded || r.Outcome != evidence.OutcomeExited || r.ExitCode != 0 {
 				bad = append(bad, r)
 			} else {
 				good = append(good, r)

@@ -230,11 +230,7 @@ func TestExplain(t *testing.T) {
 	e := pairEvidence()
 	e.Ranks[0].Problems = []metric.Problem{{Code: "METRIC_NOT_A_NUMBER", Message: "performance: 1,000 tokens has a thousands separator"}}
 	e.Ranks[0].Results = &evidence.Results{Declared: "r.csv", Tried: []string{"/w/r.csv", "/r/r.csv"}}
-	rank, ok := FirstFailing(e)
-	if rank != 1 || !ok {
-		t.Errorf("first failing rank %d, %v", rank, ok)
-	}
-	tail := &LogTail{Rank: rank, Stream: "stderr", Cut: true, Text: "10%\r50%\r100%\r\n\x1b]0;title\x07boom \xfe\n" + strings.Repeat("y", 500) + "\n\n"}
+	tail := &LogTail{Rank: 1, Stream: "stderr", Cut: true, Text: "10%\r50%\r100%\r\n\x1b]0;title\x07boom \xfe\n" + strings.Repeat("y", 500) + "\n\n"}
 	golden(t, "explain.txt", render(t, func(b *bytes.Buffer) error { return Explain(b, run, job, e, tail, Options{}) }))
 }
 
@@ -247,27 +243,6 @@ func TestExplainShowsFailingRanksOfMany(t *testing.T) {
 	got := string(render(t, func(b *bytes.Buffer) error { return Explain(b, Run{}, Job{}, e, nil, Options{}) }))
 	if !strings.Contains(got, "rank 4321 (n): ended, exited, exit code 3, after 5.00s") || !strings.Contains(got, "…and 4984 more ranks") {
 		t.Errorf("%s", got)
-	}
-}
-
-func TestFirstFailing(t *testing.T) {
-	stopped := ended(0, "a", 143, 1)
-	stopped.Outcome = evidence.OutcomeStopped
-	lost := evidence.Rank{Rank: 2, State: evidence.RankLost}
-	for name, c := range map[string]struct {
-		ranks []evidence.Rank
-		want  int
-		ok    bool
-	}{
-		"none":                {[]evidence.Rank{ended(0, "a", 0, 1)}, 0, false},
-		"earliest":            {[]evidence.Rank{ended(0, "a", 1, 9), ended(1, "b", 2, 3)}, 1, true},
-		"tie":                 {[]evidence.Rank{ended(0, "a", 1, 3), ended(1, "b", 2, 3)}, 0, true},
-		"stopped comes last":  {[]evidence.Rank{stopped, lost}, 2, true},
-		"an end beats a loss": {[]evidence.Rank{lost, ended(5, "b", 1, 99)}, 5, true},
-	} {
-		if got, ok := FirstFailing(evidence.Evidence{Ranks: c.ranks}); got != c.want || ok != c.ok {
-			t.Errorf("%s: rank %d, %v, want %d, %v", name, got, ok, c.want, c.ok)
-		}
 	}
 }
 

@@ -27,6 +27,17 @@ type Run struct {
 	Jobs       []Job         `json:"jobs"`        // in the order of the manifest
 }
 
+// Pending counts the jobs that have not ended.
+func (r Run) Pending() int {
+	n := 0
+	for _, j := range r.Jobs {
+		if j.Verdict == verdict.Pending {
+			n++
+		}
+	}
+	return n
+}
+
 // Job is the verdict on one entry of the manifest, by its newest attempt.
 type Job struct {
 	Name           string           `json:"name"` // the card's name

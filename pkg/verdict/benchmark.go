@@ -26,21 +26,13 @@ func notLaunched(f *facts) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	first := f.launchReasons()
-	var refused, rest []Reason
-	for _, ft := range f.faults {
-		switch ft.class {
-		case classRefused:
-			refused = append(refused, ft.reason)
-		default:
-			rest = append(rest, ft.reason)
-		}
-	}
-	if len(first)+len(refused) == 0 {
+	refused := func(ft fault) bool { return ft.class == classRefused }
+	if len(first) == 0 && !slices.ContainsFunc(f.faults, refused) {
 		return Verdict{}, false
 	}
 	return Verdict{
 		Word: Error, Rule: RuleNotLaunched,
-		Reasons:  join(first, refused, rest, f.scheduler, f.stale),
+		Reasons:  join(first, f.bad(), f.stale),
 		Warnings: join(f.problems, f.notes, f.unreadable),
 	}, true
 }

@@ -32,6 +32,15 @@ type facts struct {
 }
 
 func newFacts(x Expectation, e evidence.Evidence) *facts {
+	f := lookAt(x, e)
+	if !x.SkipMetrics {
+		f.measure()
+	}
+	return f
+}
+
+// lookAt gathers the facts, except for what was measured.
+func lookAt(x Expectation, e evidence.Evidence) *facts {
 	f := &facts{x: x, e: e, world: x.WorldSize}
 	if f.world <= 0 {
 		f.world = max(e.WorldSize, 0)
@@ -39,9 +48,6 @@ func newFacts(x Expectation, e evidence.Evidence) *facts {
 	f.began = slices.ContainsFunc(e.Ranks, func(r evidence.Rank) bool { return r.Rank < f.world && left(r) })
 	f.lineUp()
 	f.look()
-	if !x.SkipMetrics {
-		f.measure()
-	}
 	return f
 }
 
@@ -224,10 +230,8 @@ func (f *facts) waiting() (Reason, bool) {
 // soFar names the ranks that went bad in a job that has not ended.
 func (f *facts) soFar() []Reason {
 	var out []Reason
-	for _, ft := range f.faults {
-		if s := f.ranks[ft.rank].State; s == evidence.RankEnded || s == evidence.RankLost {
-			out = append(out, ft.reason)
-		}
+	for _, ft := range f.heard() {
+		out = append(out, ft.reason)
 	}
 	return append(append(out, f.scheduler...), f.notes...)
 }

@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"assay/pkg/evidence"
 )
@@ -12,10 +13,10 @@ import (
 type class int
 
 const (
-	classFailed     class = iota // it ended by itself or at its time limit: to blame
+	classRefused    class = iota // the node refused to launch it
+	classFailed                  // it ended by itself or at its time limit: to blame
 	classLost                    // it began and left no end: to blame
 	classNotStarted              // it never began: to blame
-	classRefused                 // the node refused to launch it
 	classStopped                 // the target ended it and says why
 	classCancelled               // a person ended it
 	classUnreadable              // what it left cannot be read
@@ -30,7 +31,26 @@ type fault struct {
 }
 
 // blamed reports whether the rank itself is to blame.
-func (ft fault) blamed() bool { return ft.class <= classNotStarted }
+func (ft fault) blamed() bool {
+	return ft.class == classFailed || ft.class == classLost || ft.class == classNotStarted
+}
+
+// FirstFailing returns the rank that failed first: of those that a verdict on e
+// names and that began, the one it names first. ok is false when there is none.
+func FirstFailing(e evidence.Evidence) (rank int, ok bool) {
+	for _, ft := range lookAt(Expectation{}, e).heard() {
+		return ft.rank, true
+	}
+	return 0, false
+}
+
+// heard lists the faults of ranks that are over, the most telling first.
+func (f *facts) heard() []fault {
+	return slices.DeleteFunc(slices.Clone(f.faults), func(ft fault) bool {
+		s := f.ranks[ft.rank].State
+		return s != evidence.RankEnded && s != evidence.RankLost
+	})
+}
 
 // rankName is how messages call a rank: "rank 1 (node-b)".
 func rankName(r evidence.Rank) string {
