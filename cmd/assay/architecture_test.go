@@ -39,7 +39,7 @@ var layers = []struct {
 }
 
 // pure packages do no I/O and read no clock.
-var pure = strings.Fields("pkg/verdict pkg/evidence pkg/plan pkg/metric pkg/threshold pkg/manifest pkg/card pkg/launcher pkg/spelling pkg/phrase pkg/phrase")
+var pure = strings.Fields("pkg/verdict pkg/evidence pkg/plan pkg/metric pkg/threshold pkg/manifest pkg/card pkg/launcher pkg/spelling pkg/phrase")
 
 // impure imports are those that reach outside the process.
 var impure = []string{"os", "os/", "net", "net/", "syscall", "golang.org/x/sys/", "io/ioutil", "log", "math/rand", "math/rand/v2", "crypto/rand", "embed"}
