@@ -60,17 +60,3 @@ type EnvFile struct {
 	Format         string `json:"format"`          // "shell" or "dotenv"
 	TimeoutSeconds int    `json:"timeout_seconds"` // for sourcing it
 }
-
-// Attempt is a job as it is handed to a target: with the identity of the run it
-// belongs to. It is the content of the job file, job.json.
-type Attempt struct {
-	Version        int    `json:"version"`
-	RunID          string `json:"run_id"`
-	Nonce          string `json:"nonce"`
-	ManifestDigest string `json:"manifest_digest"`
-	Number         int    `json:"attempt"`
-	Dir            string `json:"dir"`           // absolute attempt directory
-	LogLimit       int64  `json:"log_limit"`     // bytes kept of each stream; 0: all
-	KillGraceMS    int    `json:"kill_grace_ms"` // between TERM and KILL; 0: the default of 10 s
-	Job            Job    `json:"job"`
-}
