@@ -18,7 +18,6 @@ import (
 	"assay/pkg/evidence"
 	"assay/pkg/metric"
 	"assay/pkg/rundir"
-	"assay/pkg/verdict"
 )
 
 // maxMetricsJSON is the largest metrics.json that is read, in bytes.
@@ -237,22 +236,9 @@ func (w *wrapper) readMetricsJSON(p *prepared) {
 			w.note("metrics: %v", err)
 			continue
 		}
-		readings, problems := metric.ParseJSON(data, declaredNames(w.attempt.Job.Expect), place+"/"+rundir.MetricsFile)
+		readings, problems := metric.ParseJSON(data, w.attempt.Job.Expect.Declared(), place+"/"+rundir.MetricsFile)
 		w.fileReadings = append(w.fileReadings, readings...)
 		w.fileProblems = append(w.fileProblems, problems...)
 		return
 	}
-}
-
-// declaredNames are the metrics that the card declares or gates: no other name
-// counts.
-func declaredNames(e verdict.Expectation) []string {
-	var names []string
-	for _, m := range e.Metrics {
-		names = append(names, m.Name)
-	}
-	for _, t := range e.Thresholds {
-		names = append(names, t.Metric)
-	}
-	return names
 }

@@ -105,7 +105,7 @@ func (w *wrapper) open() error {
 	if err != nil {
 		return exitcode.Errorf(exitcode.Error, "rank %d: %w", w.rank, err)
 	}
-	names := declaredNames(w.attempt.Job.Expect)
+	names := w.attempt.Job.Expect.Declared()
 	w.collector = metric.NewCollector(names)
 	w.live = newLive(filepath.Join(w.dir, rundir.MetricsFile), w.passedBy, w.collector.Changed)
 	open := func(name string) (*stream, error) {

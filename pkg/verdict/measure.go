@@ -10,23 +10,10 @@ import (
 	"assay/pkg/threshold"
 )
 
-// declaredNames are the names that a card declares in metrics and thresholds.
-// Only these are read from key=value lines and metrics.json.
-func (x Expectation) declaredNames() map[string]bool {
-	names := map[string]bool{}
-	for _, s := range x.Metrics {
-		names[s.Name] = true
-	}
-	for _, t := range x.Thresholds {
-		names[t.Metric] = true
-	}
-	return names
-}
-
 // measure puts the readings of all ranks together and compares them with what
 // the card asks for.
 func (f *facts) measure() {
-	declared := f.x.declaredNames()
+	declared := f.x.Declared()
 	readings := make([]metric.RankReadings, len(f.ranks))
 	for i, r := range f.ranks {
 		readings[i].Rank = r.Rank
@@ -34,7 +21,7 @@ func (f *facts) measure() {
 			continue
 		}
 		for _, m := range r.Readings {
-			if metric.IsPerformance(m.Source) || declared[m.Name] {
+			if metric.IsPerformance(m.Source) || slices.Contains(declared, m.Name) {
 				readings[i].Readings = append(readings[i].Readings, m)
 			}
 		}

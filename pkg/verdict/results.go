@@ -99,20 +99,9 @@ func (f *facts) nothingMeasured() Reason {
 	return Reason{CodeNothingMeasured, "", b.String()}
 }
 
-// keyNames lists the declared names that a key=value line could have, in the
-// order of the card.
+// keyNames lists the declared names that a key=value line could have.
 func (x Expectation) keyNames() []string {
-	var names []string
-	add := func(name string) {
-		if !slices.Contains(names, name) && name != metric.Performance && !strings.HasSuffix(name, "/"+metric.Performance) {
-			names = append(names, name)
-		}
-	}
-	for _, s := range x.Metrics {
-		add(s.Name)
-	}
-	for _, t := range x.Thresholds {
-		add(t.Metric)
-	}
-	return names
+	return slices.DeleteFunc(x.Declared(), func(name string) bool {
+		return name == metric.Performance || strings.HasSuffix(name, "/"+metric.Performance)
+	})
 }

@@ -4,6 +4,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 
 	"assay/pkg/exitcode"
 	"assay/pkg/metric"
@@ -79,20 +80,39 @@ type Reason struct {
 
 // Expectation is what the manifest says a job should give.
 type Expectation struct {
-	Contract    string                // "" or "benchmark"
-	RanksPolicy string                // "" (any) or "all"
-	WorldSize   int                   //
-	Metrics     []metric.Spec         // declared metrics
-	Thresholds  []threshold.Threshold //
+	Contract    string                `json:"contract"`     // "" or "benchmark"
+	RanksPolicy string                `json:"ranks_policy"` // "" (any) or "all"
+	WorldSize   int                   `json:"world_size"`
+	Metrics     []metric.Spec         `json:"metrics"` // as the card declares them
+	Thresholds  []threshold.Threshold `json:"thresholds"`
 	// MultipleResults is the declared results file; empty when there is none.
-	MultipleResults string
+	MultipleResults string `json:"multiple_results"`
 	// Strict turns a PASS that has warnings into FAIL.
-	Strict bool
+	Strict bool `json:"strict"`
 	// TimeoutSeconds is the time limit of a rank, for messages; 0: none is known.
-	TimeoutSeconds int
+	TimeoutSeconds int `json:"timeout_seconds"`
 	// SkipMetrics says that the manifest switched measuring off
 	// (context.skip_perf_collection): whatever was read does not count.
-	SkipMetrics bool
+	SkipMetrics bool `json:"skip_metrics"`
+}
+
+// Declared returns the names that the card declares in metrics and thresholds,
+// each once, in the order of the card. No other name is read from key=value
+// lines and metrics.json.
+func (x Expectation) Declared() []string {
+	var names []string
+	add := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, s := range x.Metrics {
+		add(s.Name)
+	}
+	for _, t := range x.Thresholds {
+		add(t.Metric)
+	}
+	return names
 }
 
 // Verdict is the judgement of one job.
