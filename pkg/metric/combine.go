@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"assay/pkg/phrase"
 )
 
 // The ways in which a metric of several ranks becomes one value.
@@ -68,7 +70,7 @@ func (g *group) combined(spec Spec, ranks []RankReadings) (*Measurement, []Probl
 	if !finite(v) {
 		return nil, []Problem{{
 			Code: CodeNotANumber, Name: g.key.name, Model: g.key.model, Source: g.values[0].reading.Source,
-			Message: fmt.Sprintf("the %s of %s over %s is not a finite number", spec.Aggregate, title(g.key.name, g.key.model), count(len(numbers), "rank")),
+			Message: fmt.Sprintf("the %s of %s over %s is not a finite number", spec.Aggregate, title(g.key.name, g.key.model), phrase.Count(len(numbers), "rank")),
 		}}
 	}
 	m := g.one(spec, g.values[0])
@@ -159,7 +161,7 @@ func (g *group) silent(spec Spec, ranks []RankReadings) []Problem {
 	if n > limit {
 		list += fmt.Sprintf(" and %d more", n-limit)
 	}
-	return []Problem{g.absent("%s is the %s over %d of %s; none came from rank %s", spec.Aggregate, len(ranks)-n, count(len(ranks), "rank"), list)}
+	return []Problem{g.absent("%s is the %s over %d of %s; none came from rank %s", spec.Aggregate, len(ranks)-n, phrase.Count(len(ranks), "rank"), list)}
 }
 
 func (g *group) absent(format string, args ...any) Problem {

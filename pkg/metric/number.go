@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"assay/pkg/phrase"
 )
 
 // quantity is a value as a workload wrote it: a number with an optional unit, or
@@ -155,13 +157,7 @@ func isUnit(s string) bool {
 }
 
 // clip keeps quoted text short enough for a sentence.
-func clip(s string) string {
-	const limit = 60
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "…"
-}
+func clip(s string) string { return phrase.Clip(s, 60) }
 
 // formatNumber prints v with as few digits as read back to exactly v.
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

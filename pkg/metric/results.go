@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"assay/pkg/phrase"
 	"assay/pkg/spelling"
 )
 
@@ -124,7 +125,7 @@ func (p *resultsParser) row() bool {
 		if p.in.torn && len(fields) < len(p.columns) {
 			why = "the last line was cut off and is no reading"
 		}
-		p.add(p.problem(CodeUnreadable, "%s:%d has %s where the header has %d; %s", p.name, p.in.start, count(len(fields), "field"), len(p.columns), why))
+		p.add(p.problem(CodeUnreadable, "%s:%d has %s where the header has %d; %s", p.name, p.in.start, phrase.Count(len(fields), "field"), len(p.columns), why))
 		return true
 	}
 	p.seen++
@@ -167,9 +168,9 @@ func (p *resultsParser) reading(fields []string) {
 func (p *resultsParser) finish() {
 	switch {
 	case p.empty > 0 && p.empty == p.seen:
-		p.problems = append(p.problems, p.problem(CodeEmpty, "%s has %s and every performance is empty", p.name, count(p.seen, "row")))
+		p.problems = append(p.problems, p.problem(CodeEmpty, "%s has %s and every performance is empty", p.name, phrase.Count(p.seen, "row")))
 	case p.empty > 0:
-		p.problems = append(p.problems, p.problem(CodeEmpty, "%s: %d of %s have an empty performance and were skipped", p.name, p.empty, count(p.seen, "row")))
+		p.problems = append(p.problems, p.problem(CodeEmpty, "%s: %d of %s have an empty performance and were skipped", p.name, p.empty, phrase.Count(p.seen, "row")))
 	case p.seen == 0 && len(p.problems) == 0 || p.seen == 0 && p.metric < 0 && len(p.problems) == 1:
 		p.problems = append(p.problems, p.problem(CodeEmpty, "%s has a header and no rows", p.name))
 	}
@@ -230,11 +231,4 @@ func columnHint(columns []string) string {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %q to be performance?", clip(best))
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
 }

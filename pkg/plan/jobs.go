@@ -9,6 +9,7 @@ import (
 
 	"assay/pkg/exitcode"
 	"assay/pkg/manifest"
+	"assay/pkg/phrase"
 	"assay/pkg/verdict"
 )
 
@@ -71,14 +72,14 @@ func (p *planner) refuse(at, format string, args ...any) {
 
 // fail notes what is wrong with a value of the manifest or of the command line.
 func (p *planner) fail(where string, why error) {
-	if text := printable(where + ": " + why.Error()); p.new(text) {
+	if text := phrase.Escape(where + ": " + why.Error()); p.new(text) {
 		p.problems = append(p.problems, errors.New(text))
 	}
 }
 
 // warn notes that the value at a JSON pointer will not be honoured.
 func (p *planner) warn(at, format string, args ...any) {
-	if text := printable("manifest: " + at + ": " + fmt.Sprintf(format, args...)); p.new(text) {
+	if text := phrase.Escape("manifest: " + at + ": " + fmt.Sprintf(format, args...)); p.new(text) {
 		p.warnings = append(p.warnings, text)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"assay/pkg/metric"
+	"assay/pkg/phrase"
 	"assay/pkg/threshold"
 )
 
@@ -27,7 +28,7 @@ func Describe(j Job) string {
 	d.line("model", j.Model)
 	d.line("target", j.Deployment)
 	d.line("scope", j.Scope)
-	d.line("ranks", fmt.Sprintf("%d (%s × %s a node)", j.WorldSize, count(j.NNodes, "node"), count(j.RanksPerNode, "rank")))
+	d.line("ranks", fmt.Sprintf("%d (%s × %s a node)", j.WorldSize, phrase.Count(j.NNodes, "node"), phrase.Count(j.RanksPerNode, "rank")))
 	d.launcher(j)
 	d.program(j)
 	if j.Image != "" {
@@ -49,13 +50,13 @@ func (d *description) line(name, value string) {
 	if name == "job" {
 		indent = ""
 	}
-	fmt.Fprintf(d, "%-16s%s\n", indent+name, printable(value))
+	fmt.Fprintf(d, "%-16s%s\n", indent+name, phrase.Escape(value))
 }
 
 func (d *description) launcher(j Job) {
 	text := j.Launcher
 	if j.Launcher != "none" {
-		text += ", " + count(j.NProcPerNode, "process") + " a node"
+		text += ", " + phrase.Count(j.NProcPerNode, "process") + " a node"
 	}
 	if j.Backend != "" {
 		text += ", backend " + j.Backend
@@ -181,17 +182,6 @@ func timeout(seconds int) string {
 		return "none"
 	}
 	return strconv.Itoa(seconds) + " s"
-}
-
-// count gives a number with its noun.
-func count(n int, noun string) string {
-	switch {
-	case n == 1:
-		return "1 " + noun
-	case strings.HasSuffix(noun, "s"):
-		return strconv.Itoa(n) + " " + noun + "es"
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // words gives a program and its arguments as a shell would read them.
