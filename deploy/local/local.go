@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -148,7 +147,7 @@ func (j job) handle() (deploy.Handle, error) {
 // start starts the wrapper of one rank, detached from this process and its
 // terminal.
 func (t *Target) start(a plan.Attempt, rank, port int) (process, error) {
-	dir, err := makeRankDir(a.Dir, rank)
+	dir, err := rundir.MakeRankDir(a.Dir, rank)
 	if err != nil {
 		return process{}, err
 	}
@@ -172,27 +171,6 @@ func (t *Target) start(a plan.Attempt, rank, port int) (process, error) {
 	// process table clean and lets waiters see the end.
 	t.reap.Go(func() { _ = cmd.Wait() })
 	return p, err
-}
-
-// makeRankDir makes the directory of a rank, as open to others as that of the
-// attempt.
-func makeRankDir(attemptDir string, rank int) (string, error) {
-	info, err := os.Stat(attemptDir)
-	if err != nil {
-		return "", err
-	}
-	mode := info.Mode() & (os.ModePerm | os.ModeSetgid)
-	dir := rundir.RankDir(attemptDir, rank)
-	for _, d := range []string{filepath.Dir(dir), dir} {
-		err := os.Mkdir(d, 0o700)
-		if err == nil {
-			err = os.Chmod(d, mode)
-		}
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", err
-		}
-	}
-	return dir, nil
 }
 
 // stopAll undoes a submission that failed half-way.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -15,22 +14,12 @@ import (
 	"assay/pkg/evidence"
 	"assay/pkg/metric"
 	"assay/pkg/plan"
+	"assay/pkg/regular"
 	"assay/pkg/rundir"
 )
 
-// Attempt is the job file of an attempt directory.
-func Attempt(dir string) (plan.Attempt, error) {
-	var a plan.Attempt
-	path := filepath.Join(dir, rundir.JobFile)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return a, err
-	}
-	if err := json.Unmarshal(data, &a); err != nil {
-		return a, fmt.Errorf("%s: %w", path, err)
-	}
-	return a, nil
-}
+// maxMarker is the largest marker or metrics.json that is read, in bytes.
+const maxMarker = 256 << 20
 
 // Evidence reads all that the directory dir of attempt a says. cancel is the
 // run's request to end, nil when there is none. An error means that the
@@ -48,7 +37,7 @@ func Evidence(dir string, a plan.Attempt, cancel *evidence.Cancel) (evidence.Evi
 	e.Ranks = make([]evidence.Rank, a.Job.WorldSize)
 	over := e.Scheduler != nil && e.Scheduler.Phase == evidence.PhaseEnded
 	eachRank(len(e.Ranks), func(rank int) {
-		e.Ranks[rank] = readRank(rundir.RankDir(dir, rank), identity(a, rank), a.Job, over)
+		e.Ranks[rank] = readRank(rundir.RankDir(dir, rank), a.Identity(rank), a.Job, over)
 	})
 	return e, nil
 }
@@ -66,13 +55,6 @@ func eachRank(n int, f func(rank int)) {
 		})
 	}
 	wg.Wait()
-}
-
-func identity(a plan.Attempt, rank int) evidence.Identity {
-	return evidence.Identity{
-		RunID: a.RunID, Nonce: a.Nonce, ManifestDigest: a.ManifestDigest,
-		Job: a.Job.ID, Attempt: a.Number, Rank: rank, WorldSize: a.Job.WorldSize,
-	}
 }
 
 // readRank reads the folder of one rank. over says that the target saw the end
@@ -115,20 +97,35 @@ func fillEnd(r *evidence.Rank, end evidence.End) {
 }
 
 // readMarker reads a marker. One that is missing or empty is "not yet"; one that
-// cannot be parsed is "not yet" as well, and is remembered.
+// cannot be understood is "not yet" as well, and is remembered.
 func readMarker(path string, v any, r *evidence.Rank) bool {
-	data, err := os.ReadFile(path)
+	data, err := regular.ReadFile(path, maxMarker)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(data) == 0) {
 		return false
 	}
 	if err == nil {
-		err = json.Unmarshal(data, v)
+		err = parseMarker(data, v)
 	}
 	if err != nil {
 		r.Unreadable = fmt.Sprintf("%s: %v", filepath.Base(path), err)
 		return false
 	}
 	return true
+}
+
+// parseMarker looks at the version first: the rest of an unknown one may mean
+// anything.
+func parseMarker(data []byte, v any) error {
+	var format struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(data, &format); err != nil {
+		return err
+	}
+	if format.Version != evidence.MarkerVersion {
+		return fmt.Errorf("it has format version %d, this assay knows %d", format.Version, evidence.MarkerVersion)
+	}
+	return json.Unmarshal(data, v)
 }
 
 // mismatch says which part of a marker's identity is not the expected one.
@@ -181,7 +178,7 @@ func readMetrics(dir string, end evidence.End, job plan.Job, r *evidence.Rank) {
 
 // readResults reads the kept copy of a results CSV.
 func readResults(path, declared string) ([]metric.Reading, []metric.Problem, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}

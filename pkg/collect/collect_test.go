@@ -2,10 +2,12 @@ package collect
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,7 +32,7 @@ func newFixture(t *testing.T) *fixture {
 		RunID: "run", Nonce: "nonce", ManifestDigest: "sha256:1", Number: 1, Job: plan.Job{ID: "job", WorldSize: 1},
 	}}
 	f.end = evidence.End{
-		Version: 1, Identity: identity(f.attempt, 0), Host: "h", Node: "n", StartedAt: time.Unix(100, 0).UTC(), FinishedAt: time.Unix(101, 0).UTC(),
+		Version: 1, Identity: f.attempt.Identity(0), Host: "h", Node: "n", StartedAt: time.Unix(100, 0).UTC(), FinishedAt: time.Unix(101, 0).UTC(),
 		ElapsedSeconds: 1, Outcome: evidence.OutcomeExited, Metrics: true,
 	}
 	if err := os.MkdirAll(filepath.Join(f.rank(0), rundir.ResultsDir), 0o700); err != nil {
@@ -129,6 +131,35 @@ func TestUnreadableMarkerIsNotYet(t *testing.T) {
 	}
 }
 
+// The rest of a marker of another version may mean anything.
+func TestMarkerOfAnotherVersion(t *testing.T) {
+	f := newFixture(t)
+	f.write(t, rundir.EndFile, `{"version": 2, "outcome": "a new word"}`)
+	want := "end.json: it has format version 2, this assay knows 1"
+	if r := f.collect(t); r.State != evidence.RankRunning || r.Unreadable != want {
+		t.Errorf("state %s, unreadable is %q, want %q", r.State, r.Unreadable, want)
+	}
+	f = newFixture(t)
+	f.write(t, rundir.MetricsFile, evidence.Metrics{Readings: []metric.Reading{{Name: "x", Value: 1, Text: "1"}}})
+	if r := f.collect(t); len(r.Readings) != 0 || !strings.Contains(r.Unreadable, "metrics.json: it has format version 0") {
+		t.Errorf("%d readings, unreadable is %q", len(r.Readings), r.Unreadable)
+	}
+}
+
+// A pipe in the place of a marker must not be waited for.
+func TestMarkerThatIsNoFile(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{rundir.EndFile, rundir.BeginFile} {
+		path := filepath.Join(f.rank(0), name)
+		if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := f.collect(t); r.State != evidence.RankNotStarted || !strings.Contains(r.Unreadable, "not a regular file") {
+		t.Errorf("rank is %+v", r)
+	}
+}
+
 func TestRankWithoutEnd(t *testing.T) {
 	f := newFixture(t)
 	if err := os.Remove(filepath.Join(f.rank(0), rundir.EndFile)); err != nil {
@@ -179,7 +210,7 @@ func TestManyRanksKeepTheirPlaces(t *testing.T) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		data, err := json.Marshal(evidence.End{Version: 1, Identity: identity(f.attempt, rank), Node: strconv.Itoa(rank), Outcome: evidence.OutcomeExited, ExitCode: rank % 7})
+		data, err := json.Marshal(evidence.End{Version: 1, Identity: f.attempt.Identity(rank), Node: strconv.Itoa(rank), Outcome: evidence.OutcomeExited, ExitCode: rank % 7})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,8 @@ package logtail
 import (
 	"bytes"
 	"io"
-	"os"
+
+	"assay/pkg/regular"
 )
 
 // window is how much of the end of a file is looked at: enough for any number of
@@ -14,7 +15,7 @@ const window = 64 << 10
 // Last returns the last n lines of a file, at most 64 KiB of them, and whether
 // there are more before them. A file that is missing or empty has none.
 func Last(path string, n int) (lines []string, more bool) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, false
 	}

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"unicode"
+
+	"assay/pkg/regular"
 )
 
 // tail follows one log file of a rank.
@@ -55,7 +56,7 @@ func (p *Printer) tailLines(t *tail, lines []string) {
 
 // read returns the lines that were added.
 func (t *tail) read() []string {
-	f, err := os.Open(t.path)
+	f, err := regular.Open(t.path)
 	if err != nil {
 		return nil
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"assay/deploy"
-	"assay/pkg/collect"
 	"assay/pkg/durable"
 	"assay/pkg/evidence"
 	"assay/pkg/plan"
@@ -98,7 +97,7 @@ func lastAttempt(r *rundir.Run, e rundir.Entry) (plan.Attempt, string, error) {
 		return plan.Attempt{}, "", err
 	}
 	dir := r.AttemptDir(e.ID, max(n, 1))
-	a, err := collect.Attempt(dir)
+	a, err := rundir.ReadAttempt(dir)
 	if err != nil {
 		return a, dir, fmt.Errorf("job %s: %w", e.ID, err)
 	}

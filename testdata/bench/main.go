@@ -216,7 +216,7 @@ func writeRank(dir string, a plan.Attempt, rank int, now time.Time) error {
 	if err := os.MkdirAll(d, 0o700); err != nil {
 		return err
 	}
-	id := evidence.Identity{RunID: a.RunID, Nonce: a.Nonce, ManifestDigest: a.ManifestDigest, Job: a.Job.ID, Attempt: 1, Rank: rank, WorldSize: a.Job.WorldSize}
+	id := a.Identity(rank)
 	host := fmt.Sprintf("node%05d", rank)
 	return errors.Join(
 		writeJSON(filepath.Join(d, rundir.BeginFile), evidence.Begin{Version: 1, Identity: id, Host: host, Node: host, StartedAt: now}),
