@@ -154,6 +154,12 @@ func TestUnits(t *testing.T) {
 		{"gemmTflops", "TFLOP/s"},
 		{"smMHz", "MHz"},
 		{"p99Us", "us"},
+		{"currentA", "A"},
+		{"linkTbps", "Tbit/s"},
+		{"tokensPerS", "s"},
+		{"power0W", "W"},
+		{"linkUPS", ""},
+		{"accuracy", ""},
 		{"numGPUs", ""},
 		{"S", ""},
 		{"errors", ""},
@@ -175,6 +181,24 @@ func TestUnits(t *testing.T) {
 		seen[s.Suffix] = true
 		if unit, _ := UnitOf("some" + s.Suffix); unit != s.Unit {
 			t.Errorf("some%s has unit %q, want %q", s.Suffix, unit, s.Unit)
+		}
+	}
+}
+
+func TestSameUnit(t *testing.T) {
+	for _, same := range [][2]string{{"GB/s", "GBs"}, {"%", "Pct"}, {"percent", "Pct"}, {"µs", "Us"}, {"°C", "C"}, {"TFLOPS", "Tflops"}, {"TFLOP/s", "Tflops"}, {"Gbit/s", "Gbps"}, {"seconds", "S"}, {"watts", "W"}} {
+		if !SameUnit(same[0], same[1]) {
+			t.Errorf("%s and %s differ: %s, %s", same[0], same[1], plainUnit(same[0]), plainUnit(same[1]))
+		}
+	}
+	for i, a := range Suffixes() {
+		if !SameUnit(a.Suffix, a.Unit) {
+			t.Errorf("%s is not %s", a.Suffix, a.Unit)
+		}
+		for _, b := range Suffixes()[:i] {
+			if SameUnit(a.Unit, b.Unit) || SameUnit(a.Suffix, b.Unit) {
+				t.Errorf("%s is %s", a.Suffix, b.Suffix)
+			}
 		}
 	}
 }

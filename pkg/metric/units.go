@@ -3,6 +3,7 @@ package metric
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // Suffix is a registered unit suffix of metric names.
@@ -39,6 +40,7 @@ func Suffixes() []Suffix {
 		{"W", "W", "watts"},
 		{"J", "J", "joules"},
 		{"V", "V", "volts"},
+		{"A", "A", "amperes"},
 		{"Pct", "%", "percent"},
 		{"Pflops", "PFLOP/s", "10^15 floating-point operations per second"},
 		{"Tflops", "TFLOP/s", "10^12 floating-point operations per second"},
@@ -58,14 +60,51 @@ func Suffixes() []Suffix {
 // whether there is one. The longest suffix counts, and only where a new word of
 // the name begins: "busbwGbps" has one, "GPUs" has none.
 func UnitOf(name string) (unit string, dimensional bool) {
-	longest := 0
+	s, ok := SuffixOf(name)
+	return s.Unit, ok
+}
+
+// SuffixOf returns the registered suffix that a metric name ends with, as UnitOf
+// finds it.
+func SuffixOf(name string) (suffix Suffix, ok bool) {
 	for _, s := range Suffixes() {
-		stem, ok := strings.CutSuffix(name, s.Suffix)
-		if ok && stem != "" && startsWord(stem[len(stem)-1]) && len(s.Suffix) > longest {
-			longest, unit = len(s.Suffix), s.Unit
+		stem, ends := strings.CutSuffix(name, s.Suffix)
+		if ends && stem != "" && startsWord(stem[len(stem)-1]) && len(s.Suffix) > len(suffix.Suffix) {
+			suffix, ok = s, true
 		}
 	}
-	return unit, longest > 0
+	return suffix, ok
+}
+
+// SameUnit reports whether two spellings mean one unit: as reports print it, as
+// it ends a name, or as people write it ("GBs" and "GB/s", "%" and "percent").
+func SameUnit(a, b string) bool { return plainUnit(a) == plainUnit(b) }
+
+// plainUnit reduces the spellings of a unit to one.
+func plainUnit(unit string) string {
+	plain := strings.Map(func(r rune) rune {
+		switch r {
+		case '/', ' ', '°':
+			return -1
+		case 'µ', 'μ':
+			return 'u'
+		}
+		return unicode.ToLower(r)
+	}, unit)
+	switch plain {
+	case "sec", "second", "seconds":
+		return "s"
+	case "watt", "watts":
+		return "w"
+	case "percent":
+		return "%"
+	}
+	for _, s := range Suffixes() {
+		if strings.EqualFold(plain, s.Suffix) {
+			return strings.NewReplacer("/", "", "°", "").Replace(strings.ToLower(s.Unit))
+		}
+	}
+	return plain
 }
 
 // startsWord reports whether a capital after c begins a new word.

@@ -3,7 +3,6 @@ package threshold
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -39,8 +38,8 @@ func (t Threshold) Matches(m metric.Measurement) bool {
 // does absence. "n/a" satisfies only a threshold that is required_if_measurable.
 // A malformed threshold is satisfied by nothing.
 func Check(t Threshold, ms []metric.Measurement) []Violation {
-	if err := Validate(t); err != nil {
-		return []Violation{{CodeThreshold, t.Metric, fmt.Sprintf("the threshold on %s cannot be satisfied: %v", orUnnamed(t.Metric), err)}}
+	if faults := Malformed(t); len(faults) > 0 {
+		return []Violation{{CodeThreshold, t.Metric, fmt.Sprintf("the threshold on %s cannot be satisfied: %s", orUnnamed(t.Metric), faults[0].Message)}}
 	}
 	var out []Violation
 	found := false
@@ -125,54 +124,3 @@ func orUnnamed(name string) string {
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-
-// Validate says what makes t malformed: no metric, no bound, a bound that is no
-// finite number, or bounds that no value satisfies.
-func Validate(t Threshold) error {
-	if t.Metric == "" {
-		return fmt.Errorf("it names no metric")
-	}
-	bounds := []*float64{t.Min, t.Max, t.Equal, t.NotEqual}
-	if !slices.ContainsFunc(bounds, func(b *float64) bool { return b != nil }) {
-		return fmt.Errorf("it has no bound; give min, max, equal or not_equal")
-	}
-	for _, b := range bounds {
-		if b != nil && (math.IsNaN(*b) || math.IsInf(*b, 0)) {
-			return fmt.Errorf("its bound %v is not a finite number", *b)
-		}
-	}
-	switch {
-	case t.Min != nil && t.Max != nil && *t.Min > *t.Max:
-		return fmt.Errorf("its min %s is greater than its max %s", number(*t.Min), number(*t.Max))
-	case t.Equal != nil && t.Min != nil && *t.Equal < *t.Min, t.Equal != nil && t.Max != nil && *t.Equal > *t.Max:
-		return fmt.Errorf("its equal %s lies outside its min and max", number(*t.Equal))
-	case t.NotEqual != nil && t.excludesAll():
-		return fmt.Errorf("its not_equal %s excludes the only value that its other bounds allow", number(*t.NotEqual))
-	}
-	return nil
-}
-
-// excludesAll reports whether not_equal takes away the last value left.
-func (t Threshold) excludesAll() bool {
-	if t.Equal != nil {
-		return *t.Equal == *t.NotEqual
-	}
-	return t.Min != nil && t.Max != nil && *t.Min == *t.Max && *t.Min == *t.NotEqual
-}
-
-// Unsound says what about t is allowed and likely wrong: equality on a metric
-// that has a dimension, or only a bound on the side that is good. Spec is the
-// metric as it is declared; the zero Spec when it is not.
-func Unsound(t Threshold, spec metric.Spec) []string {
-	var out []string
-	_, dimensional := metric.UnitOf(t.Metric)
-	if (t.Equal != nil || t.NotEqual != nil) && (dimensional || spec.Unit != "") {
-		out = append(out, fmt.Sprintf("the threshold on %s asks for equality, and a measured value that has a unit is hardly ever equal to anything; use min and max", t.Metric))
-	}
-	onlyMin := t.Min != nil && t.Max == nil && t.Equal == nil
-	onlyMax := t.Max != nil && t.Min == nil && t.Equal == nil
-	if spec.Better == "lower" && onlyMin || spec.Better == "higher" && onlyMax {
-		out = append(out, fmt.Sprintf("the threshold on %s bounds only the side that is good: %s is better", t.Metric, spec.Better))
-	}
-	return out
-}

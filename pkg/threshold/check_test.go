@@ -151,48 +151,58 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
-	tests := []struct {
+func TestMalformed(t *testing.T) {
+	for _, tt := range []struct {
 		threshold Threshold
-		want      string // part of the error; empty: valid
+		want      string // codes with their bounds
+		message   string // part of the first message
 	}{
-		{Threshold{Metric: "x", Min: at(1)}, ""},
-		{Threshold{Metric: "x", Min: at(1), Max: at(1)}, ""},
-		{Threshold{Metric: "x", Equal: at(1), Min: at(1), Max: at(1)}, ""},
-		{Threshold{Min: at(1)}, "names no metric"},
-		{Threshold{Metric: "x"}, "no bound"},
-		{Threshold{Metric: "x", Min: at(math.NaN())}, "not a finite number"},
-		{Threshold{Metric: "x", NotEqual: at(math.Inf(-1))}, "not a finite number"},
-		{Threshold{Metric: "x", Min: at(2), Max: at(1)}, "greater than its max"},
-		{Threshold{Metric: "x", Min: at(2), Equal: at(1)}, "outside"},
-		{Threshold{Metric: "x", Max: at(0), Equal: at(1)}, "outside"},
-		{Threshold{Metric: "x", NotEqual: at(1), Equal: at(1)}, "excludes the only value"},
-		{Threshold{Metric: "x", NotEqual: at(1), Min: at(1), Max: at(1)}, "excludes the only value"},
-	}
-	for _, tt := range tests {
-		err := Validate(tt.threshold)
-		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%+v: %v, want %q", tt.threshold, err, tt.want)
+		{Threshold{Metric: "x", Min: at(1)}, "", ""},
+		{Threshold{Metric: "x", Min: at(1), Max: at(1)}, "", ""},
+		{Threshold{Metric: "x", Equal: at(1), Min: at(1), Max: at(1)}, "", ""},
+		{Threshold{Min: at(1)}, "THRESHOLD_NO_METRIC", "names no metric"},
+		{Threshold{Metric: "x"}, "THRESHOLD_NO_BOUND", "no bound"},
+		{Threshold{}, "THRESHOLD_NO_METRIC THRESHOLD_NO_BOUND", "names no metric"},
+		{Threshold{Metric: "x", Min: at(math.NaN())}, "THRESHOLD_NOT_FINITE:min", "its bound min is NaN"},
+		{Threshold{Metric: "x", Max: at(1), NotEqual: at(math.Inf(-1))}, "THRESHOLD_NOT_FINITE:not_equal", "not a finite number"},
+		{Threshold{Metric: "x", Min: at(math.Inf(1)), Max: at(math.NaN())}, "THRESHOLD_NOT_FINITE:min THRESHOLD_NOT_FINITE:max", "not a finite number"},
+		{Threshold{Metric: "x", Min: at(2), Max: at(1)}, "THRESHOLD_EMPTY", "min 2 is greater than max 1"},
+		{Threshold{Metric: "x", Min: at(2), Equal: at(1)}, "THRESHOLD_EMPTY", "outside"},
+		{Threshold{Metric: "x", Max: at(0), Equal: at(1)}, "THRESHOLD_EMPTY", "outside"},
+		{Threshold{Metric: "x", NotEqual: at(1), Equal: at(1)}, "THRESHOLD_EMPTY", "excludes the only value"},
+		{Threshold{Metric: "x", NotEqual: at(1), Min: at(1), Max: at(1)}, "THRESHOLD_EMPTY", "excludes the only value"},
+	} {
+		faults := Malformed(tt.threshold)
+		if got := codes(faults); got != tt.want || got != "" && !strings.Contains(faults[0].Message, tt.message) {
+			t.Errorf("%+v: %+v, want %s, %q", tt.threshold, faults, tt.want, tt.message)
 		}
 	}
 }
 
+func codes(faults []Fault) string {
+	var all []string
+	for _, f := range faults {
+		all = append(all, strings.TrimSuffix(f.Code+":"+f.Bound, ":"))
+	}
+	return strings.Join(all, " ")
+}
+
 func TestUnsound(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		threshold Threshold
 		spec      metric.Spec
-		want      int
+		want      string
 	}{
-		{Threshold{Metric: "bwGbps", Equal: at(1)}, metric.Spec{}, 1},
-		{Threshold{Metric: "errors", Equal: at(0)}, metric.Spec{}, 0},
-		{Threshold{Metric: "errors", NotEqual: at(0)}, metric.Spec{Unit: "mm"}, 1},
-		{Threshold{Metric: "latUs", Min: at(1)}, metric.Spec{Better: "lower"}, 1},
-		{Threshold{Metric: "latUs", Max: at(1)}, metric.Spec{Better: "lower"}, 0},
-		{Threshold{Metric: "bwGbps", Max: at(1)}, metric.Spec{Better: "higher"}, 1},
-	}
-	for _, tt := range tests {
-		if got := Unsound(tt.threshold, tt.spec); len(got) != tt.want {
-			t.Errorf("%+v: %q", tt.threshold, got)
+		{Threshold{Metric: "bwGbps", Equal: at(1)}, metric.Spec{}, "THRESHOLD_EQUALITY:equal"},
+		{Threshold{Metric: "bwTbps", Equal: at(1), NotEqual: at(2)}, metric.Spec{}, "THRESHOLD_EQUALITY:equal"},
+		{Threshold{Metric: "errors", Equal: at(0)}, metric.Spec{}, ""},
+		{Threshold{Metric: "errors", NotEqual: at(0)}, metric.Spec{Unit: "mm"}, "THRESHOLD_EQUALITY:not_equal"},
+		{Threshold{Metric: "latUs", Min: at(1)}, metric.Spec{Better: "lower"}, "THRESHOLD_GOOD_SIDE:min"},
+		{Threshold{Metric: "latUs", Max: at(1)}, metric.Spec{Better: "lower"}, ""},
+		{Threshold{Metric: "bwGbps", Max: at(1)}, metric.Spec{Better: "higher"}, "THRESHOLD_GOOD_SIDE:max"},
+	} {
+		if got := codes(Unsound(tt.threshold, tt.spec)); got != tt.want {
+			t.Errorf("%+v: %s, want %s", tt.threshold, got, tt.want)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (f *facts) compare(notNumbers []metric.Problem, specs map[string]metric.Spe
 			f.violations = append(f.violations, Reason{v.Code, v.Subject, v.Message})
 		}
 		for _, why := range threshold.Unsound(t, specs[t.Metric]) {
-			f.notes = append(f.notes, Reason{CodeThreshold, t.Metric, why})
+			f.notes = append(f.notes, Reason{CodeThreshold, t.Metric, why.Message})
 		}
 	}
 	for i, p := range notNumbers {

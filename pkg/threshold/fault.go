@@ -1,0 +1,114 @@
+package threshold
+
+import (
+	"fmt"
+	"math"
+
+	"assay/pkg/metric"
+)
+
+// The codes of a Fault.
+const (
+	CodeNoMetric  = "THRESHOLD_NO_METRIC"  // it names no metric
+	CodeNoBound   = "THRESHOLD_NO_BOUND"   // it would pass everything
+	CodeNotFinite = "THRESHOLD_NOT_FINITE" // a bound is NaN or infinite
+	CodeEmpty     = "THRESHOLD_EMPTY"      // no value satisfies it
+	CodeEquality  = "THRESHOLD_EQUALITY"   // unsound: equality of a measured quantity
+	CodeGoodSide  = "THRESHOLD_GOOD_SIDE"  // unsound: the bad side has no bound
+)
+
+// Fault is one thing that is wrong, or likely wrong, with a threshold itself.
+type Fault struct {
+	Code    string
+	Bound   string // min, max, equal or not_equal; empty when it is about all of it
+	Message string // malformed: what follows "cannot be satisfied: "; unsound: a sentence
+}
+
+// bound is one of the bounds of a threshold under its name.
+type bound struct {
+	name  string
+	value *float64
+}
+
+func (t Threshold) bounds() []bound {
+	var all []bound
+	for _, b := range []bound{{"min", t.Min}, {"max", t.Max}, {"equal", t.Equal}, {"not_equal", t.NotEqual}} {
+		if b.value != nil {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// Malformed says what makes t malformed: no metric, no bound, a bound that is no
+// finite number, or bounds that no value satisfies.
+func Malformed(t Threshold) []Fault {
+	var out []Fault
+	add := func(code, bound, format string, args ...any) {
+		out = append(out, Fault{code, bound, fmt.Sprintf(format, args...)})
+	}
+	if t.Metric == "" {
+		add(CodeNoMetric, "", "it names no metric")
+	}
+	bounds := t.bounds()
+	if len(bounds) == 0 {
+		add(CodeNoBound, "", "it has no bound; give min, max, equal or not_equal")
+	}
+	finite := true
+	for _, b := range bounds {
+		if math.IsNaN(*b.value) || math.IsInf(*b.value, 0) {
+			finite = false
+			add(CodeNotFinite, b.name, "its bound %s is %v, which is not a finite number", b.name, *b.value)
+		}
+	}
+	if why := t.contradiction(); why != "" && finite {
+		add(CodeEmpty, "", "%s", why)
+	}
+	return out
+}
+
+// contradiction says why the bounds exclude each other, or "".
+func (t Threshold) contradiction() string {
+	switch {
+	case t.Min != nil && t.Max != nil && *t.Min > *t.Max:
+		return fmt.Sprintf("min %s is greater than max %s", number(*t.Min), number(*t.Max))
+	case t.Equal != nil && t.Min != nil && *t.Equal < *t.Min, t.Equal != nil && t.Max != nil && *t.Equal > *t.Max:
+		return fmt.Sprintf("equal %s lies outside min and max", number(*t.Equal))
+	case t.NotEqual != nil && t.excludesAll():
+		return fmt.Sprintf("not_equal %s excludes the only value that the other bounds allow", number(*t.NotEqual))
+	}
+	return ""
+}
+
+// excludesAll reports whether not_equal takes away the last value left.
+func (t Threshold) excludesAll() bool {
+	if t.Equal != nil {
+		return *t.Equal == *t.NotEqual
+	}
+	return t.Min != nil && t.Max != nil && *t.Min == *t.Max && *t.Min == *t.NotEqual
+}
+
+// Unsound says what about t is allowed and likely wrong: equality on a metric
+// that has a dimension, or only a bound on the side that is good. Spec is the
+// metric as it is declared; the zero Spec when it is not.
+func Unsound(t Threshold, spec metric.Spec) []Fault {
+	var out []Fault
+	if _, dimensional := metric.UnitOf(t.Metric); dimensional || spec.Unit != "" {
+		for _, b := range t.bounds() {
+			if b.name == "equal" || b.name == "not_equal" {
+				out = append(out, Fault{CodeEquality, b.name, fmt.Sprintf("the threshold on %s asks for equality, and a measured value that has a unit is hardly ever equal to anything; use min and max", t.Metric)})
+				break
+			}
+		}
+	}
+	onlyMin := t.Min != nil && t.Max == nil && t.Equal == nil
+	onlyMax := t.Max != nil && t.Min == nil && t.Equal == nil
+	if spec.Better == "lower" && onlyMin || spec.Better == "higher" && onlyMax {
+		side := "min"
+		if onlyMax {
+			side = "max"
+		}
+		out = append(out, Fault{CodeGoodSide, side, fmt.Sprintf("the threshold on %s bounds only the side that is good: %s is better", t.Metric, spec.Better)})
+	}
+	return out
+}
