@@ -35,6 +35,7 @@ const (
 	CodeEvidenceUnreadable = "EVIDENCE_UNREADABLE"
 	CodeRankNote           = "RANK_NOTE"
 	CodeContract           = "CONTRACT"
+	CodeInternal           = "INTERNAL"
 )
 
 // CodeRow is one line of the table of reason codes.
@@ -75,5 +76,6 @@ func ReasonCodes() []CodeRow {
 		{CodeEvidenceUnreadable, "a marker or metrics.json was found and cannot be read, or says nothing, or could not be written"},
 		{CodeRankNote, "the wrapper of a rank noticed something, such as output that could not be kept; it never decides a verdict"},
 		{CodeContract, "the declared contract cannot be judged by this version"},
+		{CodeInternal, "the wrapper of a rank failed, which is a bug of assay"},
 	}
 }
