@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"assay/pkg/evidence"
+	"assay/pkg/phrase"
 	"assay/pkg/verdict"
 )
 
@@ -24,11 +25,11 @@ func Explain(w io.Writer, run Run, job Job, e evidence.Evidence, tail *LogTail, 
 	if job.Key != "" && job.Key != job.Name {
 		name += " (" + job.Key + ")"
 	}
-	fmt.Fprintf(&buf, "%s  %s\n", oneLine(name), paint(job.Verdict.String(), job.Verdict, opt.Color))
+	fmt.Fprintf(&buf, "%s  %s\n", phrase.Line(name), paint(job.Verdict.String(), job.Verdict, opt.Color))
 	if job.Rule != "" {
 		fmt.Fprintf(&buf, "rule: %s\n", strings.TrimSuffix(job.Rule+": "+ruleMeaning(job.Rule), ": "))
 	}
-	fmt.Fprintf(&buf, "run %s on %s, attempt %d, scope %s\n", oneLine(run.RunID), oneLine(run.Target), e.Attempt, oneLine(job.Scope))
+	fmt.Fprintf(&buf, "run %s on %s, attempt %d, scope %s\n", phrase.Line(run.RunID), phrase.Line(run.Target), e.Attempt, phrase.Line(job.Scope))
 	list(&buf, "reasons", reasonLines(job.Reasons))
 	list(&buf, "warnings", reasonLines(job.Warnings))
 	list(&buf, "measured", measurementLines(job.Measurements))
@@ -38,7 +39,7 @@ func Explain(w io.Writer, run Run, job Job, e evidence.Evidence, tail *LogTail, 
 		writeTail(&buf, *tail)
 	}
 	if job.Directory != "" {
-		fmt.Fprintf(&buf, "\nfiles: %s\n", oneLine(job.Directory))
+		fmt.Fprintf(&buf, "\nfiles: %s\n", phrase.Line(job.Directory))
 	}
 	_, err := w.Write(buf.Bytes())
 	return err
@@ -50,7 +51,7 @@ func list(buf *bytes.Buffer, title string, lines []string) {
 	}
 	fmt.Fprintf(buf, "\n%s:\n", title)
 	for _, l := range lines {
-		fmt.Fprintf(buf, "  %s\n", oneLine(l))
+		fmt.Fprintf(buf, "  %s\n", phrase.Line(l))
 	}
 }
 
@@ -181,7 +182,7 @@ func writeTail(buf *bytes.Buffer, tail LogTail) {
 	text := strings.TrimRight(strings.ReplaceAll(tail.Text, "\r\n", "\n"), "\n")
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimRight(line, "\r")
-		line = Clean(line[strings.LastIndexByte(line, '\r')+1:])
+		line = phrase.Clean(line[strings.LastIndexByte(line, '\r')+1:])
 		if r := []rune(line); len(r) > logLineRunes {
 			line = fmt.Sprintf("%s… (%d more characters)", string(r[:logLineRunes]), len(r)-logLineRunes)
 		}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
+	"assay/pkg/phrase"
 	"assay/pkg/verdict"
 )
 
@@ -64,18 +64,10 @@ func measurements(list []Measurement, most int) string {
 
 // elapsed is a duration in seconds for people; "" for none.
 func elapsed(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	switch {
-	case d <= 0:
+	if seconds <= 0 {
 		return ""
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.2fs", d.Seconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
 	}
-	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	return phrase.Seconds(seconds)
 }
 
 // nodeList is the first node and how many more there are.
@@ -123,12 +115,8 @@ func tally(run Run) string {
 			parts = append(parts, fmt.Sprintf("%d %s", count[w], w))
 		}
 	}
-	noun := "jobs"
-	if len(run.Jobs) == 1 {
-		noun = "job"
-	}
 	if len(parts) == 0 {
 		return "0 jobs"
 	}
-	return fmt.Sprintf("%d %s: %s", len(run.Jobs), noun, strings.Join(parts, ", "))
+	return phrase.Count(len(run.Jobs), "job") + ": " + strings.Join(parts, ", ")
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"assay/pkg/phrase"
 	"assay/pkg/verdict"
 	"assay/templates"
 )
@@ -23,7 +24,7 @@ type LogTail struct {
 // no network. Logs appear below their job.
 func HTML(w io.Writer, run Run, logs []LogTail) error {
 	t, err := template.New("report.html.tmpl").Funcs(template.FuncMap{
-		"elapsed": elapsed, "tally": tally, "measurement": measurement, "clean": Clean,
+		"elapsed": elapsed, "tally": tally, "measurement": measurement, "clean": phrase.Clean,
 		"value": func(m Measurement) string {
 			if m.Value == nil {
 				return "n/a"

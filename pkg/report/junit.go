@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"assay/pkg/phrase"
 	"assay/pkg/verdict"
 )
 
@@ -56,7 +57,7 @@ type junitSkipped struct {
 // that has not ended) is an error. Measurements and warnings are in system-out.
 // Control characters, which XML cannot hold, are written as escapes like \x1b.
 func JUnit(w io.Writer, run Run) error {
-	suite := junitSuite{Name: oneLine(run.RunID), Tests: len(run.Jobs)}
+	suite := junitSuite{Name: phrase.Line(run.RunID), Tests: len(run.Jobs)}
 	if !run.StartedAt.IsZero() {
 		suite.Timestamp = run.StartedAt.UTC().Format("2006-01-02T15:04:05")
 	}
@@ -89,10 +90,10 @@ func JUnit(w io.Writer, run Run) error {
 }
 
 func testCase(name, class string, j Job) junitCase {
-	c := junitCase{Name: oneLine(name), Class: oneLine(class), Time: seconds(j.ElapsedSeconds), SystemOut: systemOut(j)}
+	c := junitCase{Name: phrase.Line(name), Class: phrase.Line(class), Time: seconds(j.ElapsedSeconds), SystemOut: systemOut(j)}
 	problem := &junitProblem{
-		Type: j.Verdict.String(), Message: oneLine(firstReason(j)),
-		Text: Clean(strings.Join(group(j.Reasons, 0), "\n")),
+		Type: j.Verdict.String(), Message: phrase.Line(firstReason(j)),
+		Text: phrase.Clean(strings.Join(group(j.Reasons, 0), "\n")),
 	}
 	switch j.Verdict {
 	case verdict.Pass:
@@ -114,7 +115,7 @@ func systemOut(j Job) string {
 	for _, w := range j.Warnings {
 		lines = append(lines, "warning: "+w.Message)
 	}
-	return Clean(strings.Join(lines, "\n"))
+	return phrase.Clean(strings.Join(lines, "\n"))
 }
 
 // firstReason is the sentence that stands for a verdict.

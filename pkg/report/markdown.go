@@ -8,6 +8,7 @@ import (
 	"text/template"
 	"unicode"
 
+	"assay/pkg/phrase"
 	"assay/pkg/verdict"
 	"assay/templates"
 )
@@ -72,7 +73,7 @@ func newSummary(run Run) summary {
 
 // markdown is text that stays text in markdown, on one line.
 func markdown(s string) string {
-	s = oneLine(s)
+	s = phrase.Line(s)
 	if len(s) > summaryCellBytes {
 		s = strings.ToValidUTF8(s[:summaryCellBytes], "") + "…"
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"assay/pkg/phrase"
 	"assay/pkg/verdict"
 
 	"github.com/mattn/go-runewidth"
@@ -42,7 +43,7 @@ func Text(w io.Writer, run Run, opt Options) error {
 	}
 	fmt.Fprintf(&buf, "%s  %s\n", paint(run.Verdict.String(), run.Verdict, opt.Color), tally(run))
 	if run.Dir != "" {
-		fmt.Fprintf(&buf, "run %s in %s\n", oneLine(run.RunID), oneLine(run.Dir))
+		fmt.Fprintf(&buf, "run %s in %s\n", phrase.Line(run.RunID), phrase.Line(run.Dir))
 	}
 	_, err := w.Write(buf.Bytes())
 	return err
@@ -56,11 +57,11 @@ func notes(buf *bytes.Buffer, j Job, opt Options) {
 	}
 	if j.Verdict != verdict.Pass || opt.Verbose {
 		for _, line := range group(j.Reasons, most) {
-			fmt.Fprintf(buf, "    %s\n", oneLine(line))
+			fmt.Fprintf(buf, "    %s\n", phrase.Line(line))
 		}
 	}
 	for _, line := range group(j.Warnings, most) {
-		fmt.Fprintf(buf, "    warning: %s\n", oneLine(line))
+		fmt.Fprintf(buf, "    warning: %s\n", phrase.Line(line))
 	}
 }
 
@@ -87,7 +88,7 @@ func (t *table) row(name string, j Job) []string {
 	}
 	cells := []string{name, j.Verdict.String(), measurements(j.Measurements, most), elapsed(j.ElapsedSeconds), nodeList(j.Nodes)}
 	for i, c := range cells {
-		cells[i] = oneLine(c)
+		cells[i] = phrase.Line(c)
 	}
 	return cells
 }

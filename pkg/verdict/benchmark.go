@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"assay/pkg/evidence"
+	"assay/pkg/phrase"
 )
 
 // benchmark judges by the benchmark contract: a measurement is the strongest
@@ -137,7 +138,7 @@ func notCollected(f *facts) (Verdict, bool) {
 	}
 	return Verdict{
 		Word: Skip, Rule: RuleNotCollected, Warnings: f.remarks(),
-		Reasons: []Reason{{CodeNothingMeasured, "", fmt.Sprintf("%s ended clean, and measuring is switched off (context.skip_perf_collection), so nothing was judged", countRanks(f.world))}},
+		Reasons: []Reason{{CodeNothingMeasured, "", fmt.Sprintf("%s ended clean, and measuring is switched off (context.skip_perf_collection), so nothing was judged", phrase.Count(f.world, "rank"))}},
 	}, true
 }
 

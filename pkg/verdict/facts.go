@@ -8,6 +8,7 @@ import (
 
 	"assay/pkg/evidence"
 	"assay/pkg/metric"
+	"assay/pkg/phrase"
 )
 
 // facts is the evidence on one job, sorted into what the rules ask for. Nothing
@@ -214,17 +215,17 @@ func (f *facts) waiting() (Reason, bool) {
 	}
 	switch {
 	case running > 0:
-		return wait("%d of %s not ended", running+unheard, countRanks(f.world))
+		return wait("%d of %s not ended", running+unheard, phrase.Count(f.world, "rank"))
 	case unheard == 0 || f.over() || f.neverSubmitted():
 		return Reason{}, false
 	case began > 0:
-		return wait("%d of %s not begun", unheard, countRanks(f.world))
+		return wait("%d of %s not begun", unheard, phrase.Count(f.world, "rank"))
 	case f.e.Launch.State == evidence.LaunchPlanned:
 		return wait("the job has not been submitted yet")
 	case f.e.Launch.State == evidence.LaunchIntent:
 		return wait("the job was about to be submitted, and the target has not answered yet")
 	}
-	return wait("0 of %s begun", countRanks(f.world))
+	return wait("0 of %s begun", phrase.Count(f.world, "rank"))
 }
 
 // soFar names the ranks that went bad in a job that has not ended.
@@ -234,11 +235,4 @@ func (f *facts) soFar() []Reason {
 		out = append(out, ft.reason)
 	}
 	return append(append(out, f.scheduler...), f.notes...)
-}
-
-func countRanks(n int) string {
-	if n == 1 {
-		return "1 rank"
-	}
-	return fmt.Sprintf("%d ranks", n)
 }

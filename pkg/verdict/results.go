@@ -7,6 +7,7 @@ import (
 
 	"assay/pkg/evidence"
 	"assay/pkg/metric"
+	"assay/pkg/phrase"
 )
 
 // declaredResults explains a declared results file that no rank left. Usually one
@@ -84,7 +85,7 @@ func (f *facts) nearby() []evidence.Nearby {
 // nothingMeasured says where values were looked for.
 func (f *facts) nothingMeasured() Reason {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s ended clean and nothing was measured; looked for performance: lines in stdout and stderr", countRanks(f.world))
+	fmt.Fprintf(&b, "%s ended clean and nothing was measured; looked for performance: lines in stdout and stderr", phrase.Count(f.world, "rank"))
 	names := f.x.keyNames()
 	if len(names) > 0 {
 		fmt.Fprintf(&b, ", for %s in key=value lines and metrics.json", listNames(names))
