@@ -26,10 +26,9 @@ func (a *app) explainCmd() *cobra.Command {
 		Example: "  assay explain latest\n  assay explain latest allreduce-2",
 	}
 	c = a.onRun(c, &arg, func(ctx context.Context, r *rundir.Run, t deploy.Target) error {
-		a.refresh(ctx, r, t)
-		rep, err := run.Judge(r)
+		rep, err := a.look(ctx, r, t)
 		if err != nil {
-			return exitcode.With(exitcode.Error, err)
+			return err
 		}
 		if rep.Jobs, err = chooseJobs(rep.Jobs, name); err != nil {
 			return err

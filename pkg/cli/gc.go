@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
 	"assay/pkg/run"
 	"assay/pkg/rundir"
@@ -43,7 +44,7 @@ func (a *app) gcCmd() *cobra.Command {
 }
 
 func (a *app) gc(ctx context.Context, runs string, cancel, asJSON bool) error {
-	ids, err := run.IDs(runs)
+	ids, problems, err := run.IDs(runs)
 	if err != nil {
 		return exitcode.With(exitcode.Invalid, err)
 	}
@@ -51,12 +52,19 @@ func (a *app) gc(ctx context.Context, runs string, cancel, asJSON bool) error {
 	for _, id := range ids {
 		o, err := a.orphan(ctx, runs, id, cancel)
 		if err != nil {
-			return exitcode.With(exitcode.Error, fmt.Errorf("run %s: %w", id, err))
+			problems = append(problems, fmt.Errorf("run %s: %w", id, err))
 		}
 		if o != nil {
 			found = append(found, *o)
 		}
 	}
+	if err := a.printOrphans(found, cancel, asJSON); err != nil {
+		return err
+	}
+	return exitcode.With(exitcode.Error, errors.Join(problems...))
+}
+
+func (a *app) printOrphans(found []orphan, cancel, asJSON bool) error {
 	if asJSON {
 		return writeJSON(a.Out, found)
 	}
@@ -65,7 +73,9 @@ func (a *app) gc(ctx context.Context, runs string, cancel, asJSON bool) error {
 		if cancel {
 			state = fmt.Sprintf("%d told to stop", o.Cancelled)
 		}
-		fmt.Fprintf(a.Out, "%s: %s without a verdict, %s\n", o.RunID, plural(o.Pending, "job"), state)
+		if _, err := fmt.Fprintf(a.Out, "%s: %s without a verdict, %s\n", o.RunID, plural(o.Pending, "job"), state); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -88,7 +98,7 @@ func (a *app) orphan(ctx context.Context, runs, id string, cancel bool) (*orphan
 	if err != nil {
 		return nil, err
 	}
-	a.refresh(ctx, r, t)
+	a.refresh(ctx, r, t, true)
 	rep, err := run.Judge(r)
 	if err != nil {
 		return nil, err
@@ -103,7 +113,7 @@ func (a *app) orphan(ctx context.Context, runs, id string, cancel bool) (*orphan
 		return nil, nil
 	}
 	if cancel {
-		o.Cancelled, err = run.Cancel(ctx, r, t, "assay gc", time.Now())
+		o.Cancelled, err = run.Cancel(ctx, r, t, evidence.Cancel{By: "assay gc", At: time.Now().UTC()}, true)
 	}
 	return o, err
 }

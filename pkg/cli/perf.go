@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -91,8 +91,8 @@ func (a *app) perfRebuildCmd() *cobra.Command {
 			"that takes the place of the old one at once. The old one is kept beside it. Runs that have not ended are left out.",
 		Example: "  assay perf rebuild\n  assay perf rebuild --runs runs --perf-csv fresh.csv",
 		Args:    exactly(0, "no arguments"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			done, err := perfcsv.Rebuild(path, a.allRows(c.Context(), a.runsDir(runs)))
+		RunE: func(*cobra.Command, []string) error {
+			done, err := perfcsv.Rebuild(path, a.allRows(a.runsDir(runs)))
 			if err != nil {
 				return err
 			}
@@ -113,11 +113,15 @@ func (a *app) perfRebuildCmd() *cobra.Command {
 }
 
 // allRows gives the rows of every run, one batch a run.
-func (a *app) allRows(_ context.Context, runs string) iter.Seq2[[]perfcsv.Row, error] {
+func (a *app) allRows(runs string) iter.Seq2[[]perfcsv.Row, error] {
 	return func(yield func([]perfcsv.Row, error) bool) {
-		ids, err := run.IDs(runs)
+		ids, damaged, err := run.IDs(runs)
 		if err != nil {
 			yield(nil, exitcode.With(exitcode.Invalid, err))
+			return
+		}
+		if len(damaged) > 0 {
+			yield(nil, exitcode.Errorf(exitcode.Error, "%w\ntheir rows would be missing: repair or move away these run directories", errors.Join(damaged...)))
 			return
 		}
 		for _, id := range ids {

@@ -65,7 +65,7 @@ func (a *app) runCmd() *cobra.Command {
 			if f.dryRun {
 				return a.render(c.Context(), f)
 			}
-			return a.run(c.Context(), f)
+			return classify(a.run(c.Context(), f))
 		},
 	}
 	a.addRunFlags(c, &f)
@@ -200,29 +200,29 @@ type watchFlags struct {
 func (a *app) drive(ctx context.Context, r *rundir.Run, t deploy.Target, f watchFlags) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	defer signal.Stop(signals)
 	show := progress.New(progress.Options{
 		Out: a.Err, Live: a.ErrTTY && a.color(a.ErrTTY) && !a.quiet, Color: a.color(a.ErrTTY), Width: a.Width,
 		Tail: f.liveOutput, Quiet: a.quiet,
 	})
 	d := run.Driver{Run: r, Target: t, Signals: signals, OnEvent: show.Event}
 	outcome, err := d.Drive(ctx)
+	// From here on a signal ends the process: what is left to do can be done again.
+	signal.Stop(signals)
 	show.Close()
-	if err != nil {
-		return exitcode.With(exitcode.Error, fmt.Errorf("%w\nthe run is in %s; go on with: assay attach %s", err, r.Dir, r.Ledger.RunID))
-	}
-	rep, err := run.Finish(r)
-	if err != nil && rep.RunID == "" {
-		return exitcode.With(exitcode.Error, err)
+	rep, finishErr := run.Finish(r)
+	if rep.RunID == "" {
+		return fmt.Errorf("%w\nthe run is in %s; go on with: assay attach %s", errors.Join(err, finishErr), r.Dir, r.Ledger.RunID)
 	}
 	if perr := a.printRun(rep, f.json); perr != nil {
 		return perr
 	}
-	return a.conclude(r, rep, outcome, err)
+	return a.conclude(r, rep, outcome, errors.Join(err, finishErr))
 }
 
-// conclude turns the end of a run into its exit code and last line.
-func (a *app) conclude(r *rundir.Run, rep report.Run, o run.Outcome, finishErr error) error {
+// conclude turns the end of a run into its exit code and last line. err is what
+// went wrong with keeping the evidence or the rows: a verdict of PASS is not
+// enough then.
+func (a *app) conclude(r *rundir.Run, rep report.Run, o run.Outcome, err error) error {
 	code := rep.ExitCode
 	if o.Signal != nil {
 		code = exitcode.Interrupted
@@ -231,10 +231,10 @@ func (a *app) conclude(r *rundir.Run, rep report.Run, o run.Outcome, finishErr e
 		}
 		fmt.Fprintln(a.Err, "assay: "+o.Describe(rep, r.Ledger.RunID))
 	}
-	if finishErr != nil {
-		fmt.Fprintf(a.Err, "assay: error: %v\n", finishErr)
+	if err != nil {
+		fmt.Fprintf(a.Err, "assay: error: %v\nthe run is in %s; go on with: assay attach %s\n", err, r.Dir, r.Ledger.RunID)
 		if code != exitcode.Fail && o.Signal == nil {
-			code = exitcode.Of(finishErr)
+			code = exitcode.Of(classify(err))
 		}
 	}
 	return exit(code)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"assay/deploy"
+	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
 	"assay/pkg/report"
 	"assay/pkg/run"
@@ -42,15 +43,35 @@ func (a *app) onRun(c *cobra.Command, arg *runArg, do func(context.Context, *run
 		if err != nil {
 			return err
 		}
-		return do(c.Context(), r, t)
+		return classify(do(c.Context(), r, t))
 	}
 	return c
 }
 
+// classify gives an error that nobody classified the code of evidence that cannot
+// be read or written, which is what goes wrong with a run directory.
+func classify(err error) error {
+	if exitcode.Of(err) == exitcode.Internal {
+		return exitcode.With(exitcode.Error, err)
+	}
+	return err
+}
+
+// look asks the target once and judges, writing nothing but what the target
+// said.
+func (a *app) look(ctx context.Context, r *rundir.Run, t deploy.Target) (report.Run, error) {
+	unlock, err := r.Lock()
+	a.refresh(ctx, r, t, err == nil)
+	if err == nil {
+		unlock()
+	}
+	return run.Judge(r)
+}
+
 // refresh asks the target once; when it cannot be asked, what is on disk has to
-// do, and the person is told.
-func (a *app) refresh(ctx context.Context, r *rundir.Run, t deploy.Target) {
-	if err := run.Refresh(ctx, r, t); err != nil {
+// do, and the person is told. alone says that the run's lock is held.
+func (a *app) refresh(ctx context.Context, r *rundir.Run, t deploy.Target, alone bool) {
+	if err := run.Refresh(ctx, r, t, alone); err != nil {
 		a.log.Warn("the target could not be asked; this is what the run directory says", "error", err)
 	}
 }
@@ -64,10 +85,9 @@ func (a *app) statusCmd() *cobra.Command {
 		Example: "  assay status latest\n  assay status runs/20260102-150405-a1b2c3 --json",
 	}
 	return a.onRun(c, &arg, func(ctx context.Context, r *rundir.Run, t deploy.Target) error {
-		a.refresh(ctx, r, t)
-		rep, err := run.Judge(r)
+		rep, err := a.look(ctx, r, t)
 		if err != nil {
-			return exitcode.With(exitcode.Error, err)
+			return err
 		}
 		if err := a.printRun(rep, arg.json); err != nil {
 			return err
@@ -103,23 +123,23 @@ func (a *app) collectCmd() *cobra.Command {
 		Example: "  assay collect latest",
 	}
 	return a.onRun(c, &arg, func(ctx context.Context, r *rundir.Run, t deploy.Target) error {
-		a.refresh(ctx, r, t)
 		// While another process drives the run, writing the reports is its part.
 		unlock, err := r.Lock()
 		if errors.Is(err, rundir.ErrLocked) {
-			rep, err := run.Judge(r)
+			rep, err := a.look(ctx, r, t)
 			if err != nil {
-				return exitcode.With(exitcode.Error, err)
+				return err
 			}
 			return errors.Join(a.printRun(rep, arg.json), exit(a.unfinished(r, rep)))
 		}
 		if err != nil {
-			return exitcode.With(exitcode.Error, err)
+			return err
 		}
+		a.refresh(ctx, r, t, true)
 		rep, err := run.Finish(r)
 		unlock()
 		if err != nil && rep.RunID == "" {
-			return exitcode.With(exitcode.Error, err)
+			return err
 		}
 		if perr := a.printRun(rep, arg.json); perr != nil {
 			return perr
@@ -147,7 +167,7 @@ func (a *app) attachCmd() *cobra.Command {
 			return a.follow(ctx, r, t, arg.json)
 		}
 		if err != nil {
-			return exitcode.With(exitcode.Error, err)
+			return err
 		}
 		defer unlock()
 		return a.drive(ctx, r, t, watchFlags{liveOutput: live, json: arg.json})
@@ -168,7 +188,7 @@ func (a *app) follow(ctx context.Context, r *rundir.Run, t deploy.Target, asJSON
 		return exit(exitcode.Interrupted)
 	}
 	if err != nil {
-		return exitcode.With(exitcode.Error, err)
+		return err
 	}
 	defer unlock()
 	return a.drive(ctx, r, t, watchFlags{json: asJSON})
@@ -183,9 +203,13 @@ func (a *app) cancelCmd() *cobra.Command {
 		Example: "  assay cancel latest",
 	}
 	return a.onRun(c, &arg, func(ctx context.Context, r *rundir.Run, t deploy.Target) error {
-		n, err := run.Cancel(ctx, r, t, "assay cancel", time.Now())
+		unlock, lockErr := r.Lock()
+		n, err := run.Cancel(ctx, r, t, evidence.Cancel{By: "assay cancel", At: time.Now().UTC()}, lockErr == nil)
+		if lockErr == nil {
+			unlock()
+		}
 		if err != nil {
-			return exitcode.With(exitcode.Error, err)
+			return err
 		}
 		if arg.json {
 			return writeJSON(a.Out, map[string]any{"run_id": r.Ledger.RunID, "jobs_told_to_stop": n})
@@ -197,7 +221,7 @@ func (a *app) cancelCmd() *cobra.Command {
 
 // background starts another process that drives the run, and leaves it alone.
 func (a *app) background(r *rundir.Run, asJSON bool) error {
-	log, err := os.OpenFile(filepath.Join(r.Dir, "driver.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, r.FileMode())
+	log, err := os.OpenFile(filepath.Join(r.Dir, rundir.DriverLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY, r.FileMode())
 	if err != nil {
 		return exitcode.With(exitcode.Error, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"assay/pkg/collect"
@@ -30,23 +31,36 @@ func Judge(r *rundir.Run) (report.Run, error) {
 		}
 		jobs = append(jobs, j)
 	}
-	return assemble(r, jobs), nil
+	return assemble(r, jobs)
 }
 
 // assemble puts the verdicts on the jobs together.
-func assemble(r *rundir.Run, jobs []report.Job) report.Run {
+func assemble(r *rundir.Run, jobs []report.Job) (report.Run, error) {
 	h := report.Header{RunID: r.Ledger.RunID, Dir: r.Dir, Target: r.Ledger.Target, StartedAt: r.Ledger.CreatedAt}
-	pending := false
+	rep := report.New(h, jobs)
+	if pending(rep) > 0 {
+		return rep, nil
+	}
+	var err error
+	h.FinishedAt, err = lastEnd(jobs)
+	return report.New(h, jobs), err
+}
+
+// lastEnd is when the target was seen to say that the last job had ended. Like
+// the start of the run it is of the observer's clock; the clocks of the ranks'
+// hosts may differ from it and from each other.
+func lastEnd(jobs []report.Job) (time.Time, error) {
+	var last time.Time
 	for _, j := range jobs {
-		pending = pending || j.Verdict == verdict.Pending
-		if j.FinishedAt.After(h.FinishedAt) {
-			h.FinishedAt = j.FinishedAt.Time
+		o, err := rundir.LastObservation(j.Directory)
+		if err != nil {
+			return last, err
+		}
+		if o != nil && o.Phase == evidence.PhaseEnded && o.At.After(last) {
+			last = o.At
 		}
 	}
-	if pending {
-		h.FinishedAt = time.Time{}
-	}
-	return report.New(h, jobs)
+	return last, nil
 }
 
 // Evidence returns what is known of the newest attempt of a job.
@@ -84,7 +98,9 @@ func judgeJob(r *rundir.Run, e rundir.Entry) (report.Job, error) {
 		return report.Job{}, err
 	}
 	if old != nil && weaker(j, *old) {
-		return *old, nil
+		j = *old
+		// The run may have been moved, or be mounted elsewhere, since.
+		j.Directory = dir
 	}
 	return j, nil
 }
@@ -92,7 +108,18 @@ func judgeJob(r *rundir.Run, e rundir.Entry) (report.Job, error) {
 // weaker says whether a new verdict rests on less evidence than the old one: a
 // verdict, once final, is not replaced because a file has become unreadable.
 func weaker(now, old report.Job) bool {
-	return now.Verdict == verdict.Pending || ended(now) < ended(old)
+	return now.Verdict == verdict.Pending || ended(now) < ended(old) || unreadable(now) > unreadable(old)
+}
+
+// unreadable counts what of the evidence cannot be read.
+func unreadable(j report.Job) int {
+	n := 0
+	for _, r := range slices.Concat(j.Reasons, j.Warnings) {
+		if r.Code == verdict.CodeEvidenceUnreadable {
+			n++
+		}
+	}
+	return n
 }
 
 func ended(j report.Job) int {

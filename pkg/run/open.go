@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"assay/deploy"
@@ -43,11 +44,11 @@ func find(runs, name string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		return "", fmt.Errorf("%s is not a run directory: it has no %s", name, rundir.LedgerFile)
 	}
-	ids, err := IDs(runs)
+	ids, _, err := IDs(runs)
 	if err != nil {
 		return "", err
 	}
-	if name == "latest" && len(ids) > 0 {
+	if name == rundir.Latest && len(ids) > 0 {
 		return filepath.Join(runs, ids[len(ids)-1]), nil
 	}
 	var match []string
@@ -68,32 +69,29 @@ func find(runs, name string) (string, error) {
 	return "", fmt.Errorf("%q is the beginning of %d runs: %s", name, len(match), strings.Join(match, ", "))
 }
 
-// IDs lists the runs below a directory, the oldest first. A directory that is
-// not there has none.
-func IDs(runs string) ([]string, error) {
+// IDs lists the runs below a directory, the oldest first, and what is wrong with
+// those whose ledger cannot be read. A directory that is not there has none.
+func IDs(runs string) (ids []string, damaged []error, err error) {
 	entries, err := os.ReadDir(runs)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	type run struct {
-		id      string
-		created time.Time
-	}
-	var list []run
+	created := map[string]time.Time{}
 	for _, e := range entries {
-		if r, err := rundir.Open(filepath.Join(runs, e.Name())); err == nil {
-			list = append(list, run{e.Name(), r.Ledger.CreatedAt})
+		r, err := rundir.Open(filepath.Join(runs, e.Name()))
+		switch {
+		case err == nil:
+			ids = append(ids, e.Name())
+			created[e.Name()] = r.Ledger.CreatedAt
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR): // else it is no run
+			damaged = append(damaged, fmt.Errorf("run %s: %w", e.Name(), err))
 		}
 	}
-	slices.SortStableFunc(list, func(a, b run) int { return a.created.Compare(b.created) })
-	ids := make([]string, len(list))
-	for i, r := range list {
-		ids[i] = r.id
-	}
-	return ids, nil
+	slices.SortStableFunc(ids, func(a, b string) int { return created[a].Compare(created[b]) })
+	return ids, damaged, nil
 }
 
 func isRun(dir string) bool {
@@ -101,15 +99,16 @@ func isRun(dir string) bool {
 	return err == nil
 }
 
-// handles returns the jobs that were submitted and have no final verdict, with
-// their attempt directories.
-func handles(r *rundir.Run) (dirs []string, hs []deploy.Handle, err error) {
+// handles returns the jobs that are with the target and have no final verdict,
+// with their attempt directories. alone says that the caller holds the run's lock
+// and may settle submissions that had no answer; while another process drives
+// the run, that is its part.
+func handles(ctx context.Context, r *rundir.Run, t deploy.Target, alone bool) (dirs []string, hs []deploy.Handle, err error) {
 	for _, e := range r.Ledger.Jobs {
-		n, err := r.LastAttempt(e.ID)
+		a, dir, err := lastAttempt(r, e)
 		if err != nil {
 			return nil, nil, err
 		}
-		dir := r.AttemptDir(e.ID, n)
 		launch, err := rundir.ReadLaunch(dir)
 		if err != nil {
 			return nil, nil, err
@@ -118,7 +117,16 @@ func handles(r *rundir.Run) (dirs []string, hs []deploy.Handle, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if launch.State == evidence.LaunchSubmitted && launch.Handle != nil && final == nil {
+		if alone && final == nil && launch.State == evidence.LaunchIntent {
+			h, found, err := findJob(ctx, r, t, a)
+			if err != nil {
+				return nil, nil, err
+			}
+			if found {
+				launch.Handle = &h
+			}
+		}
+		if launch.Handle != nil && final == nil {
 			dirs, hs = append(dirs, dir), append(hs, *launch.Handle)
 		}
 	}
@@ -126,9 +134,10 @@ func handles(r *rundir.Run) (dirs []string, hs []deploy.Handle, err error) {
 }
 
 // Refresh asks the target about the jobs that have not ended, and keeps what it
-// says. An error means that it could not be asked; nothing is concluded from it.
-func Refresh(ctx context.Context, r *rundir.Run, t deploy.Target) error {
-	dirs, hs, err := handles(r)
+// says. alone says that the caller holds the run's lock. An error means that it
+// could not be asked; nothing is concluded from it.
+func Refresh(ctx context.Context, r *rundir.Run, t deploy.Target, alone bool) error {
+	dirs, hs, err := handles(ctx, r, t, alone)
 	if err != nil || len(hs) == 0 {
 		return err
 	}
@@ -136,26 +145,21 @@ func Refresh(ctx context.Context, r *rundir.Run, t deploy.Target) error {
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for i, o := range seen {
-		if err := r.AppendObservation(dirs[i], o); err != nil {
-			return err
-		}
+		errs = append(errs, r.AppendObservation(dirs[i], o))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Cancel asks for the end of a run: no job is submitted any more, and those that
-// run are told to stop. It says how many were. Doing it again, or after the end,
-// is no error.
-func Cancel(ctx context.Context, r *rundir.Run, t deploy.Target, by string, now time.Time) (int, error) {
-	if err := r.WriteCancel(evidence.Cancel{By: by, At: now.UTC()}); err != nil {
-		return 0, err
-	}
-	_, hs, err := handles(r)
-	if err != nil {
-		return 0, err
-	}
-	var errs []error
+// run are told to stop. It says how many were. alone says that the caller holds
+// the run's lock. Doing it again, or after the end, is no error.
+func Cancel(ctx context.Context, r *rundir.Run, t deploy.Target, c evidence.Cancel, alone bool) (int, error) {
+	// A full disk is no reason to leave the jobs running.
+	errs := []error{r.WriteCancel(c)}
+	_, hs, err := handles(ctx, r, t, alone)
+	errs = append(errs, err)
 	for _, h := range hs {
 		errs = append(errs, t.Cancel(ctx, h))
 	}

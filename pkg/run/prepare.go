@@ -152,7 +152,10 @@ type Settings struct {
 // written down: the manifest, the ledger, and the rendered files of each job.
 func (p *Prepared) Create(s Settings, t deploy.Target) (*rundir.Run, error) {
 	if s.RunID == "" {
-		s.RunID = NewID(s.Now)
+		s.RunID = newID(s.Now)
+	}
+	if err := rundir.CheckID(s.RunID); err != nil {
+		return nil, exitcode.With(exitcode.Invalid, err)
 	}
 	runs, err := filepath.Abs(s.Runs)
 	if err != nil {
@@ -207,11 +210,11 @@ func (p *Prepared) stage(r *rundir.Run, t deploy.Target, j plan.Job, number int)
 	if err != nil {
 		return err
 	}
-	return writeFiles(dir, files)
+	return writeFiles(r, dir, files)
 }
 
-// NewID returns a run id that sorts by time.
-func NewID(now time.Time) string {
+// newID returns a run id that sorts by time.
+func newID(now time.Time) string {
 	return now.UTC().Format("20060102-150405") + "-" + randomHex(3)
 }
 

@@ -106,10 +106,13 @@ func lastAttempt(r *rundir.Run, e rundir.Entry) (plan.Attempt, string, error) {
 	return a, dir, nil
 }
 
-// writeFiles writes rendered files. The job file is evidence of what was asked
-// and must survive; the others only show it.
-func writeFiles(dir string, files []deploy.File) error {
+// writeFiles writes rendered files, open to the group when the run is. The job
+// file is evidence of what was asked and must survive; the others only show it.
+func writeFiles(r *rundir.Run, dir string, files []deploy.File) error {
 	for _, f := range files {
+		if r.Ledger.Shared {
+			f.Mode |= f.Mode & 0o700 >> 3
+		}
 		write := durable.Replace
 		if f.Name == rundir.JobFile {
 			write = durable.WriteFile

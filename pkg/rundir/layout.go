@@ -2,10 +2,11 @@
 // ledger of a run is written and read.
 //
 //	runs/<run-id>/
-//	  run.json            the ledger: identity, target, jobs and their handles
+//	  run.json            the ledger: identity, target, and every job that must arrive
 //	  manifest.json       the exact bytes that were run
 //	  jobs/<job>/<attempt>/
 //	    job.json, job.sh  what was submitted
+//	    launch.json       how far the submission got; the handle
 //	    ranks/<rank>/     begin.json, end.json, stdout, stderr, metrics.json, results/, work/
 //	    scheduler.jsonl   every observation of the scheduler that said something new
 //	    verdict.json
@@ -26,6 +27,9 @@ const (
 	ManifestFile  = "manifest.json"
 	LockFile      = "lock"
 	CancelFile    = "cancel.json"
+	PerfFile      = "perf.json"
+	LaunchFile    = "launch.json"
+	DriverLog     = "driver.log" // of a process that drives a run in the background
 	VerdictFile   = "verdict.json"
 	JUnitFile     = "junit.xml"
 	ReportFile    = "report.html"

@@ -7,12 +7,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"assay/deploy"
 	"assay/pkg/durable"
 	"assay/pkg/evidence"
 )
+
+// Latest is the name that stands for the newest run.
+const Latest = "latest"
 
 // LedgerVersion is the version of the format of run.json.
 const LedgerVersion = 1
@@ -40,6 +44,33 @@ type Ledger struct {
 type Entry struct {
 	ID  string `json:"id"`  // directory name
 	Key string `json:"key"` // key of the manifest entry
+}
+
+// check refuses ids that are no plain directory names: they become paths.
+func (l Ledger) check() error {
+	if err := CheckID(l.RunID); err != nil {
+		return err
+	}
+	for _, j := range l.Jobs {
+		if err := CheckID(j.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckID says what is wrong with the id of a run or a job: it has to be a name
+// of at most 128 letters, digits, dots, hyphens and underscores that begins with
+// neither dot nor hyphen, and not the word that stands for the newest run.
+func CheckID(id string) error {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	switch {
+	case id == "" || len(id) > 128 || !strings.ContainsRune(letters+"_", rune(id[0])) || strings.Trim(id, letters+"._-") != "":
+		return fmt.Errorf("%q is no id: use at most 128 letters, digits, dots, hyphens and underscores, and begin with neither dot nor hyphen", id)
+	case id == Latest:
+		return fmt.Errorf("%q is no id: it stands for the newest run", id)
+	}
+	return nil
 }
 
 // LaunchRecord is how far the submission of one attempt got: launch.json in the
@@ -84,6 +115,9 @@ func dirMode(shared bool) fs.FileMode {
 // Create makes the directory of a new run below runs and writes the manifest and
 // the ledger into it. The directory must not exist.
 func Create(runs string, l Ledger, manifest []byte) (*Run, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
 	mode := dirMode(l.Shared)
 	if err := os.MkdirAll(runs, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot create the runs directory: %w", err)
@@ -127,6 +161,9 @@ func Open(dir string) (*Run, error) {
 	if v := r.Ledger.Version; v != LedgerVersion {
 		return nil, fmt.Errorf("%s has format version %d, this assay knows %d", filepath.Join(abs, LedgerFile), v, LedgerVersion)
 	}
+	if err := r.Ledger.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(abs, LedgerFile), err)
+	}
 	return r, nil
 }
 
@@ -149,14 +186,14 @@ func (r *Run) MakeAttemptDir(job string, attempt int) (string, error) {
 
 // WriteLaunch records how far the submission of an attempt got.
 func (r *Run) WriteLaunch(attemptDir string, l LaunchRecord) error {
-	return writeJSON(filepath.Join(attemptDir, "launch.json"), l, r.FileMode())
+	return writeJSON(filepath.Join(attemptDir, LaunchFile), l, r.FileMode())
 }
 
 // ReadLaunch returns the record of an attempt. An attempt without one is
 // planned: nothing was ever asked of the target.
 func ReadLaunch(attemptDir string) (LaunchRecord, error) {
 	l := LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchPlanned}}
-	_, err := readJSON(filepath.Join(attemptDir, "launch.json"), &l)
+	_, err := readJSON(filepath.Join(attemptDir, LaunchFile), &l)
 	return l, err
 }
 
@@ -181,11 +218,11 @@ func (r *Run) ReadCancel() (*evidence.Cancel, error) {
 }
 
 // WritePerf records the state of the rows of this run in perf.csv.
-func (r *Run) WritePerf(p PerfRecord) error { return r.writeJSON("perf.json", p) }
+func (r *Run) WritePerf(p PerfRecord) error { return r.writeJSON(PerfFile, p) }
 
 // ReadPerf returns that state; found is false when no append was ever begun.
 func (r *Run) ReadPerf() (p PerfRecord, found bool, err error) {
-	found, err = readJSON(filepath.Join(r.Dir, "perf.json"), &p)
+	found, err = readJSON(filepath.Join(r.Dir, PerfFile), &p)
 	return p, found, err
 }
 

@@ -55,5 +55,5 @@ func (r *Run) WaitLock(ctx context.Context) (unlock func(), err error) {
 }
 
 func (r *Run) openLock() (*os.File, error) {
-	return os.OpenFile(filepath.Join(r.Dir, LockFile), os.O_CREATE|os.O_RDWR, r.FileMode())
+	return r.openFile(filepath.Join(r.Dir, LockFile), 0)
 }

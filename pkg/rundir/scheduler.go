@@ -12,9 +12,9 @@ import (
 )
 
 // AppendObservation adds what a target said to scheduler.jsonl of an attempt,
-// unless it only repeats what is there.
+// unless it only repeats the last line.
 func (r *Run) AppendObservation(attemptDir string, o evidence.Observation) error {
-	last, err := LastObservation(attemptDir)
+	last, err := newest(attemptDir, func(evidence.Observation) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (r *Run) AppendObservation(attemptDir string, o evidence.Observation) error
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(attemptDir, SchedulerFile), os.O_CREATE|os.O_APPEND|os.O_RDWR, r.FileMode())
+	f, err := r.openFile(filepath.Join(attemptDir, SchedulerFile), os.O_APPEND)
 	if err != nil {
 		return err
 	}
@@ -34,6 +34,22 @@ func (r *Run) AppendObservation(attemptDir string, o evidence.Observation) error
 	}
 	_, err = f.Write(append(line, '\n'))
 	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// openFile opens a file of the run for reading and writing. One that is new gets
+// the mode of the run's files, whatever the umask.
+func (r *Run) openFile(path string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|flag, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return os.OpenFile(path, os.O_RDWR|flag, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Chmod(r.FileMode()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // torn says whether a crash left a line without its end.
@@ -48,11 +64,16 @@ func torn(f *os.File) bool {
 }
 
 // LastObservation returns the newest observation of an attempt that says
-// something, or nil when there is none. A torn line, left by a crash, is no
-// observation.
+// something, or nil when there is none. A word that is not known says something;
+// no answer does not.
 func LastObservation(attemptDir string) (*evidence.Observation, error) {
-	path := filepath.Join(attemptDir, SchedulerFile)
-	data, err := os.ReadFile(path)
+	return newest(attemptDir, func(o evidence.Observation) bool { return o.Phase != evidence.PhaseUnknown || o.Word != "" })
+}
+
+// newest returns the last line that is wanted. A torn line, left by a crash, is
+// no observation.
+func newest(attemptDir string, wanted func(evidence.Observation) bool) (*evidence.Observation, error) {
+	data, err := os.ReadFile(filepath.Join(attemptDir, SchedulerFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -62,10 +83,8 @@ func LastObservation(attemptDir string) (*evidence.Observation, error) {
 	for end := bytes.LastIndexByte(data, '\n'); end >= 0; {
 		start := bytes.LastIndexByte(data[:end], '\n') + 1
 		var o evidence.Observation
-		if line := data[start:end]; len(bytes.TrimSpace(line)) > 0 {
-			if json.Unmarshal(line, &o) == nil && o.Phase != evidence.PhaseUnknown {
-				return &o, nil
-			}
+		if json.Unmarshal(data[start:end], &o) == nil && wanted(o) {
+			return &o, nil
 		}
 		end = start - 1
 	}
