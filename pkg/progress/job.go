@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/pkg/evidence"
+	"assay/pkg/phrase"
 	"assay/pkg/run"
 	"assay/pkg/rundir"
 )
@@ -50,11 +51,11 @@ func (j *jobLine) text(now time.Time) string {
 	case j.nBegun > 0:
 		state = "running"
 	}
-	line := fmt.Sprintf("%s: %s %s, %d/%d ranks begun, %d ended", j.id, state, seconds(now.Sub(j.since).Seconds()), j.nBegun, j.world, j.nEnded)
+	line := fmt.Sprintf("%s: %s %s, %d/%d ranks begun, %d ended", j.id, state, phrase.Seconds(now.Sub(j.since).Seconds()), j.nBegun, j.world, j.nEnded)
 	if m := j.lastMetric(); m != "" {
 		line += ", " + m
 	}
-	return line
+	return phrase.Line(line)
 }
 
 // look counts the markers. A marker that was seen once is not looked for again.
@@ -88,5 +89,5 @@ func (j *jobLine) lastMetric() string {
 		return ""
 	}
 	r := m.Readings[len(m.Readings)-1]
-	return printable(fmt.Sprintf("%s %s", r.Name, r.Text))
+	return r.Name + " " + r.Text
 }

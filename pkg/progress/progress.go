@@ -9,8 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"assay/pkg/phrase"
+	"assay/pkg/report"
 	"assay/pkg/run"
-	"assay/pkg/verdict"
 )
 
 // Options say where and how progress is shown.
@@ -91,12 +92,12 @@ func (p *Printer) Event(e run.Event) {
 	case run.EventSubmitted:
 		p.jobs = append(p.jobs, newJobLine(e))
 		if !p.live() {
-			p.printf("%s: running %s (%s)\n", e.Job.ID, ranks(e.Job.WorldSize), e.Handle.ID)
+			p.say("%s: running %s (%s)", phrase.Line(e.Job.ID), phrase.Count(e.Job.WorldSize, "rank"), phrase.Line(e.Handle.ID))
 		}
 	case run.EventEnded:
 		p.ended(e)
 	case run.EventNotice:
-		p.printf("%s\n", e.Text)
+		p.say("%s", phrase.Line(e.Text))
 	case run.EventUnknown:
 	}
 	if p.live() {
@@ -111,22 +112,24 @@ func (p *Printer) ended(e run.Event) {
 		}
 		p.jobs = slices.Delete(p.jobs, i, i+1)
 	}
-	line := fmt.Sprintf("%s: %s", e.Job.ID, p.paint(e.Result.Verdict))
+	word := e.Result.Verdict
+	line := phrase.Line(e.Job.ID) + ": " + report.Paint(word.String(), word, p.opt.Color)
 	if e.Result.ElapsedSeconds > 0 {
-		line += fmt.Sprintf(" after %s", seconds(e.Result.ElapsedSeconds))
+		line += " after " + phrase.Seconds(e.Result.ElapsedSeconds)
 	}
 	switch {
 	case len(e.Result.Reasons) > 0:
-		line += ": " + e.Result.Reasons[0].Message
+		line += ": " + phrase.Line(e.Result.Reasons[0].Message)
 	case len(e.Result.Warnings) > 0:
-		line += ", with a warning: " + e.Result.Warnings[0].Message
+		line += ", with a warning: " + phrase.Line(e.Result.Warnings[0].Message)
 	}
-	p.printf("%s\n", line)
+	p.say("%s", line)
 }
 
-func (p *Printer) printf(format string, args ...any) {
+// say prints a line. What others wrote has to be clean.
+func (p *Printer) say(format string, args ...any) {
 	if !p.opt.Quiet {
-		fmt.Fprintf(p.opt.Out, format, args...)
+		fmt.Fprintf(p.opt.Out, format+"\n", args...)
 	}
 }
 
@@ -148,34 +151,4 @@ func (p *Printer) draw() {
 		fmt.Fprintln(p.opt.Out, line)
 		p.rows++
 	}
-}
-
-// paint colours a verdict for a terminal.
-func (p *Printer) paint(w verdict.Word) string {
-	if !p.opt.Color {
-		return w.String()
-	}
-	color := map[verdict.Word]string{verdict.Pass: "32", verdict.Fail: "31", verdict.Error: "35"}[w]
-	if color == "" {
-		color = "33"
-	}
-	return "\x1b[1;" + color + "m" + w.String() + "\x1b[0m"
-}
-
-func ranks(n int) string {
-	if n == 1 {
-		return "1 rank"
-	}
-	return fmt.Sprintf("%d ranks", n)
-}
-
-// seconds writes a duration as people read it: 0.42 s, 12.3 s, 3m04s.
-func seconds(s float64) string {
-	switch {
-	case s < 10:
-		return fmt.Sprintf("%.2f s", s)
-	case s < 60:
-		return fmt.Sprintf("%.1f s", s)
-	}
-	return time.Duration(s * float64(time.Second)).Round(time.Second).String()
 }

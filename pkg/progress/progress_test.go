@@ -39,6 +39,32 @@ func TestPipeGetsPlainLines(t *testing.T) {
 	}
 }
 
+// What a workload or a target wrote cannot steer the terminal, draw a line of its
+// own or turn the text around.
+func TestForeignTextIsShownAsText(t *testing.T) {
+	const hostile = "a\x1b[2Jb\u202ec\nd\xff\u009b"
+	const shown = `a\x1b[2Jb\u202ec d\xff\u009b`
+	var out bytes.Buffer
+	p := New(Options{Out: &out})
+	submitted, ended := events(t.TempDir())
+	submitted.Job.ID, submitted.Handle.ID = hostile, hostile
+	p.Event(submitted)
+	p.Event(run.Event{Kind: run.EventNotice, Text: hostile})
+	ended.Result.Reasons[0].Message = hostile
+	p.Event(ended)
+	ended.Result.Reasons, ended.Result.Warnings = nil, []verdict.Reason{{Message: hostile}}
+	p.Event(ended)
+	p.Close()
+	want := strings.ReplaceAll("ID: running 2 ranks (ID)\nID\nID: FAIL after 12.3 s: ID\nID: FAIL after 12.3 s, with a warning: ID\n", "ID", shown)
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+	submitted.Job.ID = hostile
+	if got := newJobLine(submitted).text(time.Now()); !strings.HasPrefix(got, shown+": starting") {
+		t.Errorf("live line %q", got)
+	}
+}
+
 func TestQuietPrintsNothing(t *testing.T) {
 	var out bytes.Buffer
 	p := New(Options{Out: &out, Quiet: true, Live: true})
@@ -75,7 +101,7 @@ func TestLiveLine(t *testing.T) {
 	}
 	j := newJobLine(submitted)
 	got := j.text(j.since.Add(75 * time.Second))
-	want := "triad: running 1m15s, 2/2 ranks begun, 1 ended, triad?[31m 12.5"
+	want := "triad: running 1m15s, 2/2 ranks begun, 1 ended, triad\\x1b[31m 12.5"
 	if got != want {
 		t.Errorf("live line is %q, want %q", got, want)
 	}
@@ -111,7 +137,7 @@ func TestTailPrintsWholeLines(t *testing.T) {
 	}
 	p.Event(ended)
 	p.Close()
-	want := "[triad 1] one\n[triad 1] two ?[2J\n[triad 1] half\n"
+	want := "[triad 1] one\n[triad 1] two \\x1b[2J\n[triad 1] half\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
 	}

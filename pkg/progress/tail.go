@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
+	"assay/pkg/phrase"
 	"assay/pkg/regular"
 )
 
@@ -50,7 +50,7 @@ func (p *Printer) tailRest(j *jobLine) {
 
 func (p *Printer) tailLines(t *tail, lines []string) {
 	for _, line := range lines {
-		fmt.Fprintf(p.opt.Out, "[%s] %s\n", t.label, printable(line))
+		fmt.Fprintf(p.opt.Out, "[%s] %s\n", phrase.Line(t.label), phrase.Clean(line))
 	}
 }
 
@@ -79,15 +79,4 @@ func (t *tail) read() []string {
 		lines = append(lines, strings.TrimRight(string(t.rest[:i]), "\r"))
 		t.rest = t.rest[i+1:]
 	}
-}
-
-// printable makes text of a workload safe for a terminal: control characters and
-// bytes that are not UTF-8 are shown as question marks.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\t' || unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s)
 }

@@ -25,7 +25,7 @@ func Explain(w io.Writer, run Run, job Job, e evidence.Evidence, tail *LogTail, 
 	if job.Key != "" && job.Key != job.Name {
 		name += " (" + job.Key + ")"
 	}
-	fmt.Fprintf(&buf, "%s  %s\n", phrase.Line(name), paint(job.Verdict.String(), job.Verdict, opt.Color))
+	fmt.Fprintf(&buf, "%s  %s\n", phrase.Line(name), Paint(job.Verdict.String(), job.Verdict, opt.Color))
 	if job.Rule != "" {
 		fmt.Fprintf(&buf, "rule: %s\n", strings.TrimSuffix(job.Rule+": "+ruleMeaning(job.Rule), ": "))
 	}

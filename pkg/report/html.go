@@ -60,14 +60,12 @@ type entry struct {
 func newPage(run Run, logs []LogTail) page {
 	p := page{Run: run}
 	names := labels(run)
+	byJob := map[string][]LogTail{}
+	for _, l := range logs {
+		byJob[l.Job] = append(byJob[l.Job], l)
+	}
 	for i, j := range run.Jobs {
-		e := entry{Label: names[i], Job: j}
-		for _, l := range logs {
-			if l.Job == j.ID {
-				e.Logs = append(e.Logs, l)
-			}
-		}
-		p.Entries = append(p.Entries, e)
+		p.Entries = append(p.Entries, entry{Label: names[i], Job: j, Logs: byJob[j.ID]})
 	}
 	return p
 }

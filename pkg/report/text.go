@@ -41,7 +41,7 @@ func Text(w io.Writer, run Run, opt Options) error {
 		t.line(&buf, i+1, j.Verdict)
 		notes(&buf, j, opt)
 	}
-	fmt.Fprintf(&buf, "%s  %s\n", paint(run.Verdict.String(), run.Verdict, opt.Color), tally(run))
+	fmt.Fprintf(&buf, "%s  %s\n", Paint(run.Verdict.String(), run.Verdict, opt.Color), tally(run))
 	if run.Dir != "" {
 		fmt.Fprintf(&buf, "run %s in %s\n", phrase.Line(run.RunID), phrase.Line(run.Dir))
 	}
@@ -137,7 +137,7 @@ func (t *table) line(buf *bytes.Buffer, n int, word verdict.Word) {
 		}
 		pad := strings.Repeat(" ", max(0, t.widths[i]-textWidth(cell)))
 		if i == verdictColumn && n > 0 {
-			cell = paint(cell, word, t.opt.Color)
+			cell = Paint(cell, word, t.opt.Color)
 		}
 		line.WriteString(cell + pad)
 	}
@@ -149,8 +149,8 @@ func width() *runewidth.Condition { return &runewidth.Condition{} }
 
 func textWidth(s string) int { return width().StringWidth(s) }
 
-// paint colours a verdict.
-func paint(text string, word verdict.Word, color bool) string {
+// Paint colours text by a verdict, when there is to be colour.
+func Paint(text string, word verdict.Word, color bool) string {
 	if !color {
 		return text
 	}

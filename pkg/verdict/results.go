@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"assay/pkg/evidence"
@@ -62,7 +63,11 @@ func notFound(file string, r evidence.Rank, nearby []evidence.Nearby) string {
 
 // suggestion names a file that looks like results, and where to declare it.
 func suggestion(n evidence.Nearby) string {
-	return fmt.Sprintf("%s has the shape of results (columns %s): to use it, declare multiple_results: %q", n.Path, listNames(n.Columns), n.Path)
+	columns := make([]string, len(n.Columns))
+	for i, c := range n.Columns {
+		columns[i] = strconv.Quote(c)
+	}
+	return fmt.Sprintf("%q has the shape of results (columns %s): to use it, declare multiple_results: %[1]q", n.Path, listNames(columns))
 }
 
 // nearby lists the files that look like results, each once, at most three.
