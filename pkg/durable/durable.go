@@ -11,13 +11,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // Copy writes all of src to path by way of a temporary file in the same
 // directory: write, fsync, rename, fsync of the directory. A reader sees the old
 // file or the whole new one.
 func Copy(path string, src io.Reader, mode fs.FileMode) error {
-	if err := put(path, src, mode, (*os.File).Sync); err != nil {
+	if err := put(path, src, mode, (*os.File).Sync, os.Rename); err != nil {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
@@ -30,22 +32,43 @@ func WriteFile(path string, data []byte, mode fs.FileMode) error {
 
 // WriteJSON is WriteFile for v as indented JSON.
 func WriteJSON(path string, v any, mode fs.FileMode) error {
+	data, err := indented(path, v)
+	if err != nil {
+		return err
+	}
+	return WriteFile(path, data, mode)
+}
+
+// CreateJSON is WriteJSON for a file that must not exist: of several that create
+// it at once, one succeeds and the others get fs.ErrExist.
+func CreateJSON(path string, v any, mode fs.FileMode) error {
+	data, err := indented(path, v)
+	if err != nil {
+		return err
+	}
+	if err := put(path, bytes.NewReader(data), mode, (*os.File).Sync, moveNew); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+func indented(path string, v any) ([]byte, error) {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
-	return WriteFile(path, append(data, '\n'), mode)
+	return append(data, '\n'), nil
 }
 
 // Replace writes data to path by way of a temporary file, so that a reader sees
 // the old file or the whole new one, but does not wait for the disk. It is for
 // files that can be made again.
 func Replace(path string, data []byte, mode fs.FileMode) error {
-	return put(path, bytes.NewReader(data), mode, func(*os.File) error { return nil })
+	return put(path, bytes.NewReader(data), mode, func(*os.File) error { return nil }, os.Rename)
 }
 
-// put writes a file by way of a temporary one, which is synced as told.
-func put(path string, src io.Reader, mode fs.FileMode, sync func(*os.File) error) error {
+// put writes a temporary file, syncs it as told, and moves it to path as told.
+func put(path string, src io.Reader, mode fs.FileMode, sync func(*os.File) error, move func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -58,12 +81,37 @@ func put(path string, src io.Reader, mode fs.FileMode, sync func(*os.File) error
 		err = sync(f)
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+		err = move(f.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("write %s: %w", path, err), ignoreNotExist(os.Remove(f.Name())))
 	}
 	return nil
+}
+
+// moveNew is a rename that replaces nothing. Links are what every shared
+// filesystem does atomically; those without links have the flag of renameat2.
+func moveNew(from, to string) error {
+	err := os.Link(from, to)
+	switch {
+	case err == nil, errors.Is(err, fs.ErrExist) && sameFile(from, to): // NFS may lose the answer and ask twice
+		return os.Remove(from)
+	case errors.Is(err, fs.ErrExist):
+		return err
+	}
+	if rerr := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE); rerr == nil || errors.Is(rerr, fs.ErrExist) {
+		return rerr
+	}
+	return err
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Lstat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Lstat(b)
+	return err == nil && os.SameFile(x, y)
 }
 
 // SyncDir makes the entries of a directory durable.

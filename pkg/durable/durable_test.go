@@ -2,6 +2,7 @@ package durable
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,6 +64,30 @@ func TestJSON(t *testing.T) {
 	if err := WriteJSON(path, func() {}, 0o640); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("error is %v, want one that names the file", err)
 	}
+}
+
+// Of several that create a file, one does.
+func TestCreateJSON(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	const n = 20
+	errs := make(chan error, n)
+	for i := range n {
+		go func() { errs <- CreateJSON(path, i, 0o640) }()
+	}
+	created := 0
+	for range n {
+		switch err := <-errs; {
+		case err == nil:
+			created++
+		case !errors.Is(err, fs.ErrExist):
+			t.Error(err)
+		}
+	}
+	if created != 1 {
+		t.Errorf("%d created it, want 1", created)
+	}
+	onlyFile(t, dir, "f")
 }
 
 // What cannot be read to its end replaces nothing.
