@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/pkg/phrase"
 )
 
 // parser builds the tree of a JSON text. It does not recurse, so that no input
@@ -205,7 +207,7 @@ func (p *parser) checkNumber(i uint32, raw string) {
 		n := Node{p.d, i}
 		p.problems = append(p.problems, Problem{
 			Code: CodeNumberRange, Pointer: p.pointer(), Position: n.Position(),
-			Message: fmt.Sprintf("%s is not a finite number: its magnitude is beyond 1.8e308", shorten(raw, 24)),
+			Message: fmt.Sprintf("%s is not a finite number: its magnitude is beyond 1.8e308", phrase.Clip(raw, 24)),
 		})
 	}
 }
@@ -227,12 +229,4 @@ func (d *Document) skipSpace(offset int) int {
 		offset++
 	}
 	return min(offset, len(d.source))
-}
-
-// shorten cuts a text for a message, at most limit bytes, at a character.
-func shorten(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "…"
 }

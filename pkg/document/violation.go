@@ -9,6 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
+	"assay/pkg/phrase"
 	"assay/pkg/spelling"
 )
 
@@ -123,7 +124,7 @@ func subject(n Node, pointer string) string {
 	parts := strings.Split(pointer, "/")
 	last := strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[len(parts)-1])
 	if parent := (Node{n.d, n.at().parent}); parent.Kind() != KindArray {
-		return shorten(last, 60)
+		return phrase.Clip(last, 60)
 	}
 	if len(parts) == 2 {
 		return "entry " + last + " of the list"

@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"assay/pkg/phrase"
 )
 
 // quote puts a text of the document into double quotes for a message, cut to a
 // length that a line can hold.
-func quote(s string) string { return strconv.Quote(shorten(s, 60)) }
+func quote(s string) string { return strconv.Quote(phrase.Clip(s, 60)) }
 
 // or joins words: "a", "a or b", "a, b or c".
 func or(words []string, none string) string {
@@ -55,7 +57,7 @@ func describe(n Node) string {
 	case KindString:
 		return "the string " + quote(n.Text())
 	case KindNumber:
-		return shorten(n.Raw(), 40)
+		return phrase.Clip(n.Raw(), 40)
 	case KindBool, KindNull:
 		return n.Raw()
 	case KindArray:

@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unicode"
+
+	"assay/pkg/phrase"
 )
 
 // messageLimit bounds the part of an error that bash wrote, in bytes.
@@ -36,7 +37,7 @@ func quoteBash(path, said string) string {
 		if line == "" || strings.HasPrefix(line, "+") || echoesSource(path, line) {
 			continue
 		}
-		lines = append(lines, printable(withoutValue(path, line)))
+		lines = append(lines, phrase.Line(withoutValue(path, line)))
 	}
 	text := strings.Join(lines, "; ")
 	if text == "" {
@@ -86,14 +87,4 @@ func assigns(path string, n int) bool {
 		return true
 	}
 	return regexp.MustCompile(`(^|[\s;&|])[A-Za-z_][A-Za-z0-9_]*\+?=`).MatchString(lines[n-1])
-}
-
-// printable replaces what would disturb a terminal or a log line.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
 }

@@ -150,3 +150,20 @@ func TestUnknownFormat(t *testing.T) {
 		t.Errorf("xml: %v", err)
 	}
 }
+
+// What a line holds that is no text is shown as an escape, and the caret still
+// stands under its place.
+func TestCaretStandsBehindEscapes(t *testing.T) {
+	data := "{\"built_images\": {\"\u202e\": {\"docker_image\": 7}}, \"built_models\": {}, \"context\": {}}"
+	got := write(t, "text", []*lint.Result{lint.Bytes("build_manifest.json", []byte(data), lint.Options{})}, lint.WriteOptions{Source: true})
+	lines := strings.Split(got, "\n")
+	for i, line := range lines[1:] {
+		if strings.Contains(lines[i], "docker_image") && strings.Contains(lines[i], "error:") {
+			if !strings.Contains(line, " 7}") || !strings.Contains(line, `\u202e`) || strings.Index(lines[i+2], "^") != strings.Index(line, "7}") {
+				t.Errorf("the caret does not stand under 7:\n%s\n%s", line, lines[i+2])
+			}
+			return
+		}
+	}
+	t.Errorf("no finding:\n%s", got)
+}

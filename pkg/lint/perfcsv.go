@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"assay/pkg/document"
+	"assay/pkg/phrase"
 	"assay/pkg/spelling"
 	"assay/schemas"
 )
@@ -174,7 +175,7 @@ func (p *perfCheck) header(raw string, line int) bool {
 			p.add(line, len([]rune(strings.TrimRight(raw, "\r\n")))+1, PerfHeader, "", fmt.Sprintf("the header ends after %d columns; %q is missing", len(cells), name), "assay perf rebuild recreates the file from the runs", raw)
 			return false
 		case cells[i].text != name:
-			message := fmt.Sprintf("column %d of the header is %q, not %q", i+1, shorten(cells[i].text, 60), name)
+			message := fmt.Sprintf("column %d of the header is %q, not %q", i+1, phrase.Clip(cells[i].text, 60), name)
 			if slices.Contains(want, cells[i].text) {
 				message += ": the columns are in another order or one is missing"
 			}
@@ -184,7 +185,7 @@ func (p *perfCheck) header(raw string, line int) bool {
 	}
 	if len(cells) > len(want) {
 		extra := cells[len(want)]
-		p.add(line, extra.column, PerfHeader, "", fmt.Sprintf("the header has a column %q that is not known", shorten(extra.text, 60)), "assay perf rebuild recreates the file from the runs", raw)
+		p.add(line, extra.column, PerfHeader, "", fmt.Sprintf("the header has a column %q that is not known", phrase.Clip(extra.text, 60)), "assay perf rebuild recreates the file from the runs", raw)
 		return false
 	}
 	return true
@@ -243,7 +244,7 @@ func (c column) wrong(text string) string {
 		return ""
 	}
 	if len(c.enum) > 0 && !slices.Contains(c.enum, text) {
-		why := fmt.Sprintf("is %q, not one of %s", shorten(text, 60), strings.Join(c.enum, ", "))
+		why := fmt.Sprintf("is %q, not one of %s", phrase.Clip(text, 60), strings.Join(c.enum, ", "))
 		if near := spelling.Nearest(text, c.enum); near != "" {
 			why += fmt.Sprintf("; did you mean %q?", near)
 		}
@@ -251,7 +252,7 @@ func (c column) wrong(text string) string {
 	}
 	if c.dateTime {
 		if _, err := time.Parse(time.RFC3339, text); err != nil {
-			return fmt.Sprintf("is %q, not a time such as 2026-01-31T12:00:00Z", shorten(text, 60))
+			return fmt.Sprintf("is %q, not a time such as 2026-01-31T12:00:00Z", phrase.Clip(text, 60))
 		}
 	}
 	if slices.Contains(c.types, "string") {
@@ -265,7 +266,7 @@ func (c column) wrongNumber(text string) string {
 	integer := slices.Contains(c.types, "integer")
 	switch {
 	case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
-		return fmt.Sprintf("is %q, not a finite number", shorten(text, 60))
+		return fmt.Sprintf("is %q, not a finite number", phrase.Clip(text, 60))
 	case integer && v != math.Trunc(v):
 		return fmt.Sprintf("is %s, not an integer", text)
 	case c.minimum != nil && v < *c.minimum:
@@ -282,13 +283,5 @@ func (p *perfCheck) addSeverity(s Severity, line, column int, code, pointer, mes
 	f := Finding{File: p.result.File, Line: line, Column: column, Severity: s, Code: code, Pointer: pointer, Message: message, Fix: fix}
 	p.result.Findings = append(p.result.Findings, f)
 	first, _, _ := strings.Cut(raw, "\n")
-	p.result.excerpts[placeOf(f)] = cut(shorten(strings.TrimSuffix(first, "\r"), 1<<16), column)
-}
-
-// shorten cuts a text for a message, at a character.
-func shorten(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "…"
+	p.result.excerpts[placeOf(f)] = cut(phrase.Clip(strings.TrimSuffix(first, "\r"), 1<<16), column)
 }

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
+	"unicode/utf8"
+
+	"assay/pkg/phrase"
 )
 
 // The escapes of a terminal.
@@ -31,9 +33,9 @@ func writeText(w io.Writer, results []*Result, opt WriteOptions) {
 			if f.Severity == Error {
 				colour = red
 			}
-			line := paint(bold, where(f)) + " " + paint(colour, f.Severity.String()+":") + " " + f.Code + ": " + printable(f.Message)
+			line := paint(bold, where(f)) + " " + paint(colour, f.Severity.String()+":") + " " + f.Code + ": " + phrase.Line(f.Message)
 			if f.Pointer != "" {
-				line += " " + paint(faint, "("+printable(f.Pointer)+")")
+				line += " " + paint(faint, "("+phrase.Line(f.Pointer)+")")
 			}
 			fmt.Fprintln(w, line)
 			if opt.Source {
@@ -45,19 +47,9 @@ func writeText(w io.Writer, results []*Result, opt WriteOptions) {
 
 func where(f Finding) string {
 	if f.Line == 0 {
-		return printable(f.File) + ":"
+		return phrase.Escape(f.File) + ":"
 	}
-	return fmt.Sprintf("%s:%d:%d:", printable(f.File), f.Line, f.Column)
-}
-
-// printable keeps the bytes of a file from driving the terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\t' && !unicode.IsPrint(r) {
-			return '\ufffd'
-		}
-		return r
-	}, s)
+	return fmt.Sprintf("%s:%d:%d:", phrase.Escape(f.File), f.Line, f.Column)
 }
 
 // excerptWidth is how many characters of a source line are shown.
@@ -67,12 +59,14 @@ const excerptWidth = 110
 func writeSource(w io.Writer, source excerpt, f Finding, paint func(escape, s string) string) {
 	if source.text != "" {
 		// Tabs are one space wide, so that the caret stands where it should.
-		text := printable(strings.ReplaceAll(source.text, "\t", " "))
+		line := []rune(strings.ReplaceAll(source.text, "\t", " "))
+		at := max(0, min(source.column-1, len(line)))
+		before, after := phrase.Escape(string(line[:at])), phrase.Escape(string(line[at:]))
 		number := fmt.Sprintf("%5d", f.Line)
-		fmt.Fprintf(w, "%s %s %s\n", paint(faint, number), paint(faint, "|"), text)
-		fmt.Fprintf(w, "%s %s %s%s\n", strings.Repeat(" ", len(number)), paint(faint, "|"), strings.Repeat(" ", source.column-1), paint(bold, "^"))
+		fmt.Fprintf(w, "%s %s %s\n", paint(faint, number), paint(faint, "|"), before+after)
+		fmt.Fprintf(w, "%s %s %s%s\n", strings.Repeat(" ", len(number)), paint(faint, "|"), strings.Repeat(" ", utf8.RuneCountInString(before)), paint(bold, "^"))
 	}
 	if f.Fix != "" {
-		fmt.Fprintf(w, "      %s %s\n", paint(faint, "= fix:"), printable(f.Fix))
+		fmt.Fprintf(w, "      %s %s\n", paint(faint, "= fix:"), phrase.Line(f.Fix))
 	}
 }

@@ -3,17 +3,13 @@ package run
 import (
 	"fmt"
 
+	"assay/pkg/phrase"
 	"assay/pkg/report"
 	"assay/pkg/signame"
 	"assay/pkg/verdict"
 )
 
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+func count(n int, noun string) string { return phrase.Count(n, noun) }
 
 // Describe says what a signal did to the jobs of a run.
 func (o Outcome) Describe(rep report.Run, id string) string {
