@@ -58,7 +58,7 @@ func AppendMissing(path string, rows []Row, from int64) (Appended, error) {
 }
 
 // Size returns the size of the file at path in bytes; 0 when it is not there.
-// Kept before an append, it tells HasRun and AppendMissing where to look.
+// Kept before an append, it tells AppendMissing where to look.
 func Size(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -44,7 +44,7 @@ func mustAppend(t *testing.T, path string, rows ...Row) Appended {
 
 func mustRead(t *testing.T, path string) []Row {
 	t.Helper()
-	rows, err := Read(path)
+	rows, err := read(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,6 +153,8 @@ func TestAppendRefuses(t *testing.T) {
 		"one too many":   {ours + ",extra\n", `column 38 of the header, "extra", is not known`},
 		"one short":      {strings.TrimSuffix(ours, ",finished_at") + "\n", `the header ends after column 36; column 37, "finished_at", is missing`},
 		"byte order":     {"\ufeff" + ours + "\n", "byte order mark"},
+		"mark, quoted":   {"\ufeff\"" + strings.ReplaceAll(ours, ",", "\",\"") + "\"\n", "byte order mark"},
+		"mark only":      {"\ufeff", "byte order mark"},
 		"no header":      {"\n", `column 1 of the header is "" where "model" is expected`},
 		"something else": {"{\"json\": true}", `column 1 of the header is`},
 		"binary":         {strings.Repeat("\x00", 20000), "line 1 is no header of perf.csv"},
@@ -204,23 +206,24 @@ func TestAppendToWhatIsNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		dir:                               "is a directory",
-		fifo:                              "not a regular file",
-		"/dev/null":                       "not a regular file",
+		dir:                               dir + " is a directory, not a file",
+		fifo:                              "fifo is a FIFO, not a file",
+		"/dev/null":                       "/dev/null is a device, not a file",
 		filepath.Join(dir, "no/perf.csv"): "no such file",
 	} {
 		_, err := Append(path, samples("a", 1))
 		if err == nil || !strings.Contains(err.Error(), want) || exitcode.Of(err) != exitcode.Invalid {
 			t.Errorf("%s: got error %v (%v), want %q", path, err, exitcode.Of(err), want)
 		}
-		if err := Check(path); err == nil {
-			t.Errorf("%s: Check accepts it", path)
-		}
-		if _, err := Validate(path); err == nil {
-			t.Errorf("%s: Validate accepts it", path)
+		for name, err := range map[string]error{"Check": Check(path), "Validate": second(Validate(path))} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %s says %v, want %q", path, name, err, want)
+			}
 		}
 	}
 }
+
+func second[T any](_ T, err error) error { return err }
 
 func TestAppendFollowsLinks(t *testing.T) {
 	dir := t.TempDir()

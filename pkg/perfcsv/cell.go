@@ -1,6 +1,8 @@
 package perfcsv
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -17,13 +19,19 @@ func cellProblem(column, text string) string {
 		}
 	case "n_gpus":
 		if text != "" {
-			return integerProblem(text)
+			return integerProblem(text, math.MinInt)
 		}
-	case "nnodes", "gpus_per_node", "attempt":
-		return integerProblem(text)
-	case "performance", "relative_change", "build_duration", "test_duration", "data_download_duration":
+	case "nnodes", "attempt":
+		return integerProblem(text, 0)
+	case "gpus_per_node":
+		return integerProblem(text, -1)
+	case "performance", "relative_change":
 		if _, ok := Number(text).Float(); !ok && text != "" {
 			return "is not a plain decimal number"
+		}
+	case "build_duration", "test_duration", "data_download_duration":
+		if v, ok := Number(text).Float(); (!ok || v < 0) && text != "" {
+			return "is not a plain decimal number of at least 0"
 		}
 	case "status":
 		if text != StatusSuccess && text != StatusFailure && text != StatusSkipped {
@@ -41,9 +49,13 @@ func cellProblem(column, text string) string {
 	return ""
 }
 
-func integerProblem(text string) string {
-	if _, err := strconv.Atoi(text); err != nil {
+func integerProblem(text string, least int) string {
+	v, err := strconv.Atoi(text)
+	switch {
+	case err != nil:
 		return "is not an integer"
+	case v < least:
+		return fmt.Sprintf("is less than %d", least)
 	}
 	return ""
 }

@@ -3,30 +3,11 @@ package perfcsv
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 )
-
-// HasRun says whether the file at path has a row of the run at or after the byte
-// from, which is a size the file once had. A file that is not there has none.
-func HasRun(path, runID string, from int64) (bool, error) {
-	f, err := openRegular(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	found := false
-	err = eachAfter(f, from, func(r Row) bool {
-		found = r.RunID == runID
-		return !found
-	})
-	return found, errors.Join(err, f.Close())
-}
 
 // without returns the rows that are not in f at or after from. Rows are the same
 // when run, attempt, scope, model and metric are; of n equal ones n must be there.
@@ -71,6 +52,9 @@ func eachAfter(f *os.File, from int64, yield func(Row) bool) error {
 		record, err := s.scan()
 		if errors.Is(err, io.EOF) || errors.Is(err, errCut) {
 			return nil
+		}
+		if errors.Is(err, errTooLong) {
+			return endless(f.Name(), s.offset)
 		}
 		if err != nil {
 			return err

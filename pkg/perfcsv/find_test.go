@@ -7,11 +7,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestHasRun(t *testing.T) {
-	path := perfPath(t)
-	if found, err := HasRun(path, "a", 0); found || err != nil {
-		t.Errorf("no file: %v, %v", found, err)
+// hasRun says whether the file has a row of the run at or after the byte from.
+func hasRun(t *testing.T, path, runID string, from int64) bool {
+	t.Helper()
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer f.Close()
+	found := false
+	if err := eachAfter(f, from, func(r Row) bool {
+		found = r.RunID == runID
+		return !found
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestEachAfter(t *testing.T) {
+	path := perfPath(t)
 	mustAppend(t, path, samples("a", 2)...)
 	between, err := Size(path)
 	if err != nil {
@@ -31,8 +46,8 @@ func TestHasRun(t *testing.T) {
 		{"a", between + 5, true}, // no start of a line: the file is another one
 		{"a", 1 << 40, true},     // beyond the end: likewise
 	} {
-		if got, err := HasRun(path, c.run, c.from); got != c.want || err != nil {
-			t.Errorf("HasRun(%s, from %d) = %v, %v, want %v", c.run, c.from, got, err, c.want)
+		if got := hasRun(t, path, c.run, c.from); got != c.want {
+			t.Errorf("%s, from %d: %v, want %v", c.run, c.from, got, c.want)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 
 	"assay/pkg/exitcode"
 )
@@ -31,40 +30,48 @@ func checkHeader(f *os.File, path string) (empty bool, err error) {
 	if want := header(); n < len(want) && bytes.HasPrefix(want, first) {
 		return true, nil
 	}
-	record, err := newScanner(bytes.NewReader(first), 0).scan()
+	in := newScanner(bytes.NewReader(first), 0)
+	marked := in.skipMark()
+	record, err := in.scan()
 	if err != nil && n == headerReach {
 		record = nil
 	}
-	if problem := headerProblem(record); problem != "" {
+	problem, _ := headerProblem(record)
+	if marked {
+		problem = markProblem
+	}
+	if problem != "" {
 		return false, exitcode.Errorf(exitcode.Invalid,
 			"%s: %s; nothing was appended. Name another file with --perf-csv, or move this one away and recreate it with `assay perf rebuild`", path, problem)
 	}
 	return false, nil
 }
 
-// headerProblem says in what a header differs from ours; "" when it does not.
-func headerProblem(got []string) string {
+// markProblem is what is wrong with a file that a spreadsheet has saved. Rows
+// that are added to it would be found, but its first column would not.
+const markProblem = "the file begins with a byte order mark, which readers take for a part of the first column's name"
+
+// headerProblem says in what a header differs from ours, and in which field; ""
+// when it does not.
+func headerProblem(got []string) (problem string, field int) {
 	want := Columns()
 	switch {
 	case slices.Equal(got, want):
-		return ""
+		return "", 0
 	case len(got) == 0:
-		return "line 1 is no header of perf.csv"
+		return "line 1 is no header of perf.csv", 0
 	case len(got) <= madengineColumns && got[0] == want[0] && isSubset(got, want):
-		return fmt.Sprintf("the header is that of a madengine perf.csv, %d columns where assay writes %d, and rows of two widths would shift columns", len(got), len(want))
+		return fmt.Sprintf("the header is that of a madengine perf.csv, %d columns where assay writes %d, and rows of two widths would shift columns", len(got), len(want)), len(got)
 	}
 	for i, name := range want {
 		if i >= len(got) {
-			return fmt.Sprintf("the header ends after column %d; column %d, %q, is missing", len(got), i+1, name)
-		}
-		if strings.TrimPrefix(got[i], "\ufeff") == name && got[i] != name {
-			return "the file begins with a byte order mark, which would become part of the first column's name"
+			return fmt.Sprintf("the header ends after column %d; column %d, %q, is missing", len(got), i+1, name), i
 		}
 		if got[i] != name {
-			return fmt.Sprintf("column %d of the header is %.40q where %q is expected", i+1, got[i], name)
+			return fmt.Sprintf("column %d of the header is %.40q where %q is expected", i+1, got[i], name), i
 		}
 	}
-	return fmt.Sprintf("column %d of the header, %.40q, is not known", len(want)+1, got[len(want)])
+	return fmt.Sprintf("column %d of the header, %.40q, is not known", len(want)+1, got[len(want)]), len(want)
 }
 
 func isSubset(names, of []string) bool {

@@ -33,8 +33,9 @@ func notePath(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".append")
 }
 
-// writeNote leaves the note for an append to f. A directory or note that only
-// somebody else may write to is no reason to lose rows: then there is none.
+// writeNote leaves the note for an append to f. That it cannot be opened, because
+// the directory or the note is somebody else's, is no reason to lose rows: then
+// there is none, or an older one, which still says where a record began.
 func writeNote(f *os.File, path string, begin, end int64) error {
 	sum, err := sumBefore(f, begin)
 	if err != nil {
@@ -43,14 +44,11 @@ func writeNote(f *os.File, path string, begin, end int64) error {
 	text := fmt.Appendf(nil, noteFormat, begin, end, sum)
 	text = fmt.Appendf(text, " %08x\n", crc32.ChecksumIEEE(text))
 	out, err := os.OpenFile(notePath(path), os.O_WRONLY|os.O_CREATE|unix.O_NONBLOCK, 0o666)
-	if errors.Is(err, os.ErrPermission) {
+	if err != nil {
 		return nil
 	}
-	if err == nil {
-		_, err = out.WriteAt(text, 0)
-		err = errors.Join(err, out.Close())
-	}
-	if err != nil {
+	_, err = out.WriteAt(text, 0)
+	if err = errors.Join(err, out.Close()); err != nil {
 		return exitcode.Errorf(exitcode.Error, "append to %s: leave a note of it: %w", path, err)
 	}
 	return nil

@@ -85,6 +85,8 @@ func mend(f *os.File, path string, start, size, end int64) (torn string, err err
 	switch {
 	case errors.Is(err, io.EOF):
 		return "", nil
+	case errors.Is(err, errTooLong):
+		return "", endless(path, s.offset)
 	case !errors.Is(err, errCut):
 		return "", err
 	}
@@ -105,7 +107,7 @@ type cut struct {
 func (c cut) mend() (torn string, err error) {
 	ours := c.size < c.end // inside an append that is known
 	if !ours && c.size-c.offset > tornLimit {
-		return "", c.endless()
+		return "", endless(c.path, c.offset)
 	}
 	piece := make([]byte, c.size-c.offset)
 	if _, err := c.f.ReadAt(piece, c.offset); err != nil {
@@ -120,7 +122,7 @@ func (c cut) mend() (torn string, err error) {
 		return "", exitcode.Errorf(exitcode.Invalid,
 			"%s: the last line, at byte %d, has no line end and may be cut off; nothing was appended. If it is whole end it with a newline, else delete it", c.path, c.offset)
 	case !ours && hidesRows(piece):
-		return "", c.endless()
+		return "", endless(c.path, c.offset)
 	}
 	return c.setAside(piece)
 }
@@ -135,9 +137,9 @@ func hidesRows(piece []byte) bool {
 	return false
 }
 
-func (c cut) endless() error {
+func endless(path string, offset int64) error {
 	return exitcode.Errorf(exitcode.Invalid,
-		"%s: the record that begins at byte %d never ends (a quote is not closed), and whole rows may follow it; nothing was appended. See `assay perf validate`, and mend the file or move it away", c.path, c.offset)
+		"%s: the record that begins at byte %d never ends (a quote is not closed), and whole rows may follow it; nothing was appended. See `assay perf validate`, and mend the file or move it away", path, offset)
 }
 
 // setAside moves piece, the record, to a file of its own.

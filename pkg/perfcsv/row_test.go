@@ -3,6 +3,7 @@ package perfcsv
 import (
 	"encoding/json"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,6 +26,8 @@ type schemaFile struct {
 		Description string   `json:"description"`
 		Enum        []string `json:"enum"`
 		Format      string   `json:"format"`
+		Minimum     *int     `json:"minimum"`
+		MinLength   int      `json:"minLength"`
 		Source      string   `json:"x-manifest-source"`
 	} `json:"properties"`
 }
@@ -134,8 +137,20 @@ func TestCellsMatchTheSchema(t *testing.T) {
 				t.Errorf("column %s: %s %s", name, word, problem)
 			}
 		}
-		if allows["null"] && cellProblem(name, "") != "" {
-			t.Errorf("column %s: an empty cell is refused", name)
+		if empty, got := allows["null"] || free && p.MinLength == 0, cellProblem(name, "") == ""; got != empty {
+			t.Errorf("column %s, empty cell: accepted %v, the schema says %v", name, got, empty)
+		}
+		if allows["integer"] || allows["number"] {
+			least := -1_000_000
+			if p.Minimum != nil {
+				least = *p.Minimum
+				if cellProblem(name, strconv.Itoa(least-1)) == "" {
+					t.Errorf("column %s accepts %d", name, least-1)
+				}
+			}
+			if problem := cellProblem(name, strconv.Itoa(least)); problem != "" {
+				t.Errorf("column %s: %d %s", name, least, problem)
+			}
 		}
 	}
 }

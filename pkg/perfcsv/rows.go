@@ -27,14 +27,9 @@ type Facts struct {
 	DockerSHA                  string
 	DockerImage                string
 	GitCommit                  string
-	MachineName                string // "" means the first node that ran
 	Launcher                   string
-	GPUArchitecture            string
 	BuildDuration              Number // seconds
 	DataName                   string
-	DataProviderType           string
-	DataSize                   string
-	DataDownloadDuration       Number // seconds
 	BuildNumber                string // `BUILD_NUMBER` in the environment of the run
 	AdditionalDockerRunOptions string
 }
@@ -127,10 +122,8 @@ func baseRow(run report.Run, job report.Job, f Facts) Row {
 		TrainingPrecision: f.TrainingPrecision, Pipeline: f.Pipeline,
 		Args: f.Args, Tags: strings.Join(f.Tags, ","),
 		DockerFile: f.DockerFile, BaseDocker: f.BaseDocker, DockerSHA: f.DockerSHA, DockerImage: f.DockerImage,
-		GitCommit: f.GitCommit, MachineName: f.MachineName, DeploymentType: run.Target,
-		Launcher: f.Launcher, GPUArchitecture: f.GPUArchitecture,
+		GitCommit: f.GitCommit, DeploymentType: run.Target, Launcher: f.Launcher,
 		BuildDuration: f.BuildDuration, DataName: f.DataName,
-		DataProviderType: f.DataProviderType, DataSize: f.DataSize, DataDownloadDuration: f.DataDownloadDuration,
 		BuildNumber: f.BuildNumber, AdditionalDockerRunOptions: f.AdditionalDockerRunOptions,
 		Verdict: job.Verdict.String(), RunID: run.RunID, Attempt: job.Attempts,
 		Scope: job.Scope, Nodes: strings.Join(job.Nodes, " "),
@@ -139,7 +132,7 @@ func baseRow(run report.Run, job report.Job, f Facts) Row {
 	if job.ElapsedSeconds > 0 {
 		row.TestDuration = NumberOf(job.ElapsedSeconds, "")
 	}
-	if row.MachineName == "" && len(job.Nodes) > 0 {
+	if len(job.Nodes) > 0 {
 		row.MachineName = job.Nodes[0]
 	}
 	if len(job.Reasons) > 0 {
