@@ -1,6 +1,7 @@
 package build
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,22 +11,40 @@ import (
 
 	"assay/pkg/discover"
 	"assay/pkg/exitcode"
+	"assay/schemas"
 )
 
-// contextKeys and deploymentKeys say where a manifest keeps what additional
-// context names.
-func contextKeys() []string {
-	return []string{
-		"docker_env_vars", "docker_mounts", "docker_build_arg", "docker_gpus", "gpu_vendor", "guest_os",
-		"skip_perf_collection", "tools", "pre_scripts", "post_scripts", "encapsulate_script",
-	}
+// blocks are the two blocks of a manifest that additional context lands in.
+type blocks struct {
+	context, deployment []string // the keys that the schema knows
 }
 
-func deploymentKeys() []string {
-	return []string{
-		"target", "slurm", "pbs", "k8s", "kubernetes", "distributed", "env_vars", "env_file", "env_file_format",
-		"debug", "gpus_per_node", "verdict", "rank_binary", "vllm",
+// manifestBlocks reads them from the schema of the manifest.
+func manifestBlocks() (blocks, error) {
+	text, err := schemas.Read("manifest")
+	if err != nil {
+		return blocks{}, err
 	}
+	type block struct {
+		Properties map[string]any `json:"properties"`
+	}
+	var manifest struct {
+		Defs struct {
+			Context    block `json:"context"`
+			Deployment block `json:"deploymentConfig"`
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(text, &manifest); err != nil {
+		return blocks{}, fmt.Errorf("the manifest's schema: %w", err)
+	}
+	return blocks{sortedKeys(manifest.Defs.Context.Properties), sortedKeys(manifest.Defs.Deployment.Properties)}, nil
+}
+
+// deploys says whether a key lands under deployment_config: it is known there
+// and not under context. The block of the vllm launcher, which manifests also
+// have beside distributed, belongs there too.
+func (b blocks) deploys(key string) bool {
+	return key == "vllm" || slices.Contains(b.deployment, key) && !slices.Contains(b.context, key)
 }
 
 // landing is additional context taken apart into the blocks of a manifest.
@@ -37,6 +56,10 @@ type landing struct {
 // landContext puts each key where the manifest keeps it. Unknown keys stay under
 // context.
 func landContext(additional map[string]any) (landing, error) {
+	known, err := manifestBlocks()
+	if err != nil {
+		return landing{}, err
+	}
 	l := landing{deployment: map[string]any{}, context: map[string]any{
 		"docker_env_vars": map[string]any{}, "docker_mounts": map[string]any{}, "docker_build_arg": map[string]any{},
 	}}
@@ -48,15 +71,15 @@ func landContext(additional map[string]any) (landing, error) {
 			if _, both := additional["target"]; !both {
 				l.deployment["target"] = v
 			}
-		case slices.Contains(deploymentKeys(), k):
+		case known.deploys(k):
 			l.deployment[k] = v
 		default:
-			l.suspect(k)
+			l.suspect(k, known)
 			l.context[k] = v
 		}
 	}
 	// What names its block is more explicit, and wins.
-	err := errors.Join(
+	err = errors.Join(
 		l.nest("context", additional["context"], l.context),
 		l.nest("deployment_config", additional["deployment_config"], l.deployment),
 	)
@@ -87,8 +110,8 @@ func (l *landing) nest(block string, v any, into map[string]any) error {
 }
 
 // suspect warns about a key that is close to one with a meaning.
-func (l *landing) suspect(key string) {
-	known := slices.Concat(contextKeys(), deploymentKeys(), []string{"deploy", "context", "deployment_config"})
+func (l *landing) suspect(key string, b blocks) {
+	known := slices.Concat(b.context, b.deployment, []string{"deploy", "context", "deployment_config"})
 	if strings.HasPrefix(key, "_") || slices.Contains(known, key) {
 		return
 	}

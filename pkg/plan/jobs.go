@@ -15,12 +15,10 @@ import (
 
 // Options are what the command line adds to a manifest.
 type Options struct {
-	ManifestDir           string // absolute; scripts and the env_file are relative to it
-	Target                string // wins over the target of the manifest when set; same spellings
-	Bare                  bool   // run directly on the host, whatever image an entry has
-	Strict                bool   // warnings of a verdict fail it
-	TimeoutSeconds        *int   // wins over every card's timeout; 0: none, -1: the default
-	EnvFileTimeoutSeconds int    // for sourcing the env_file; 0: what the manifest says, else 30
+	ManifestDir    string // absolute; scripts and the env_file are relative to it
+	Bare           bool   // run directly on the host, whatever image an entry has
+	Strict         bool   // warnings of a verdict fail it
+	TimeoutSeconds *int   // wins over every card's timeout; 0: none, -1: the default
 }
 
 // Jobs returns one job for each entry of the manifest, in the order of the
@@ -44,6 +42,7 @@ func Jobs(m *manifest.Manifest, opt Options) ([]Job, []string, error) {
 	if len(p.problems) > 0 {
 		return nil, nil, exitcode.With(exitcode.Invalid, errors.Join(p.problems...))
 	}
+	p.warnAboutDeployment()
 	p.warnAboutContext(jobs)
 	return jobs, p.warnings, nil
 }
@@ -94,14 +93,9 @@ func (p *planner) new(text string) bool {
 // prepare works out what all entries share.
 func (p *planner) prepare() {
 	dep, ctx := p.m.Deployment, p.m.Context
-	where := "manifest: " + dep.Pointer("target")
 	p.target = dep.TargetName()
-	if p.opt.Target != "" {
-		where = "--target"
-		p.target = manifest.TargetName(p.opt.Target)
-	}
 	if !slices.Contains(manifest.Targets(), p.target) {
-		p.fail(where, fmt.Errorf("unknown target %q (known: %s)", p.target, strings.Join(manifest.Targets(), ", ")))
+		p.refuse(dep.Pointer("target"), "unknown target %q (known: %s)", p.target, strings.Join(manifest.Targets(), ", "))
 	}
 	if len(p.m.Models) == 0 {
 		p.refuse("/built_models", "there is no model, so nothing would run")
@@ -163,9 +157,7 @@ func (p *planner) checkEntry(e manifest.Entry, job Job) {
 	if _, ok := p.m.Images[e.Key]; !ok {
 		p.refuse(e.Pointer(), "built_images has no entry of the same key")
 	}
-	if e.Card.Repeats > 1 {
-		p.warn(e.Pointer("repeats"), "repeats is not honoured yet: the model runs once")
-	}
+	p.warnAboutCard(e)
 	if e.Card.SkipGPUArch != "" {
 		p.warn(e.Pointer("skip_gpu_arch"), "the GPU architecture is not looked at: the model runs on any")
 	}

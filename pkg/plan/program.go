@@ -145,8 +145,6 @@ func (p *planner) readEnvFile() *EnvFile {
 func (p *planner) envFileTimeout() int {
 	n := p.m.Deployment.EnvFileTimeout
 	switch {
-	case p.opt.EnvFileTimeoutSeconds > 0:
-		return p.opt.EnvFileTimeoutSeconds
 	case n.Value < 0 || n.Value > maxTimeout:
 		p.refuse(p.m.Deployment.Pointer("env_file_timeout"), "%d is no time limit in seconds: 0 (the default of %d) to %d", n.Value, defaultEnvFileTimeout, maxTimeout)
 	case n.Value > 0:

@@ -176,7 +176,7 @@ func TestEnvironmentPrecedence(t *testing.T) {
 
 func TestDescribeKeepsSecretsAndControlCharacters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		part := rapid.SampledFrom([]string{"TOKEN", "secret", "PassWord", "PASSWD", "API_KEY", "CREDENTIALS", "AUTH"}).Draw(t, "part")
+		part := rapid.SampledFrom([]string{"TOKEN", "secret", "PassWord", "PASSWD", "API_KEY", "CREDENTIALS", "AUTH", "PGPASS", "cred", "MYSQL_PWD", "PASSPHRASE"}).Draw(t, "part")
 		name := rapid.StringMatching(`[A-Z_]{0,3}`).Draw(t, "before") + part + rapid.StringMatching(`[A-Z0-9_]{0,3}`).Draw(t, "after")
 		odd := rapid.String().Draw(t, "odd")
 		text := plan.Describe(plan.Job{
@@ -199,6 +199,9 @@ func TestRedactLeavesTheJobAsItWas(t *testing.T) {
 	shown := plan.Redact(job)
 	if diff := cmp.Diff(map[string]string{"HF_TOKEN": "<set, not shown>", "PLAIN": "x"}, shown.Env); diff != "" {
 		t.Error(diff)
+	}
+	if shown := plan.Redact(plan.Job{Env: map[string]string{"PWD": "/srv", "OLDPWD": "/"}}); shown.Env["PWD"] != "/srv" || shown.Env["OLDPWD"] != "/" {
+		t.Errorf("directories are hidden: %v", shown.Env)
 	}
 	if job.Env["HF_TOKEN"] != "hunter2" {
 		t.Error("the job itself was changed")

@@ -209,10 +209,10 @@ func quote(s string) string {
 // of the name only, and rather hides too much.
 func secret(name string) bool {
 	name = strings.ToUpper(name)
-	for _, part := range []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "KEY", "CREDENTIAL", "AUTH"} {
-		if strings.Contains(name, part) {
-			return true
-		}
+	if name == "PWD" || name == "OLDPWD" {
+		return false // directories
 	}
-	return false
+	return slices.ContainsFunc([]string{"TOKEN", "SECRET", "PASS", "PWD", "KEY", "CRED", "AUTH"}, func(part string) bool {
+		return strings.Contains(name, part)
+	})
 }
