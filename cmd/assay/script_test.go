@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -48,6 +49,15 @@ func TestScripts(t *testing.T) {
 			e.Vars = append(e.Vars, "NO_COLOR=1", "HOME="+e.WorkDir)
 			return nil
 		},
+		Condition: func(cond string) (bool, error) {
+			if cond != "root" {
+				return false, fmt.Errorf("unknown condition %q", cond)
+			}
+			if os.Getenv("CI") == "true" && os.Geteuid() != 0 {
+				return false, errors.New("CI has to run as root, or a part of the tests is left out")
+			}
+			return os.Geteuid() == 0, nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":     code,
 			"manifest": manifest,
@@ -58,6 +68,8 @@ func TestScripts(t *testing.T) {
 			"wait_end": waitEnd,
 			"jq":       query,
 			"keys":     keys,
+			"tmpfs":    tmpfs,
+			"fill":     fill,
 			"alive":    alive,
 		},
 	})
@@ -255,6 +267,31 @@ func lookup(ts *testscript.TestScript, file, path string) any {
 		}
 	}
 	return v
+}
+
+// tmpfs mounts a small file system: tmpfs DIR SIZE [ro].
+func tmpfs(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o700))
+	var flags uintptr
+	if len(args) == 3 {
+		flags = syscall.MS_RDONLY
+	}
+	ts.Check(syscall.Mount("tmpfs", dir, "tmpfs", flags, "size="+args[1]))
+	ts.Defer(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+}
+
+// fill leaves no room in a directory's file system.
+func fill(ts *testscript.TestScript, _ bool, args []string) {
+	f, err := os.Create(filepath.Join(ts.MkAbs(args[0]), "ballast"))
+	ts.Check(err)
+	defer f.Close()
+	for block := make([]byte, 4096); err == nil; {
+		_, err = f.Write(block)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		ts.Fatalf("%v", err)
+	}
 }
 
 // alive says whether the process whose id is in a file runs; ! alive waits until

@@ -156,6 +156,9 @@ func (t *Target) start(a plan.Attempt, rank, port int) (process, error) {
 		return process{}, err
 	}
 	defer log.Close()
+	if info, err := os.Stat(dir); err == nil && info.Mode()&0o070 != 0 {
+		_ = log.Chmod(0o660) // as open as the directory; a log that is not, is still a log
+	}
 	// No context: the rank outlives this process.
 	cmd := exec.Command(t.opt.Binary, rankArgs(a, rank, port)...) //nolint:noctx // see above
 	cmd.Env = t.opt.Env

@@ -48,7 +48,7 @@ type Card struct {
 	Ready       string                `json:"ready"`
 }
 
-// Slurm is what the spine needs of a slurm block.
+// Slurm is what the size of a job needs of a slurm block.
 type Slurm struct {
 	Nodes       Int    `json:"nodes"`
 	GPUsPerNode Int    `json:"gpus_per_node"`

@@ -83,7 +83,7 @@ func (a *app) explainJobs(r *rundir.Run, rep report.Run, lines int) error {
 			return exitcode.With(exitcode.Error, err)
 		}
 		var tail *report.LogTail
-		if tails := run.Tails(j, ev, lines); len(tails) > 0 {
+		if tails := run.Tails(r, j, ev, lines); len(tails) > 0 {
 			tail = &tails[0]
 		}
 		if err := report.Explain(a.Out, rep, j, ev, tail, a.reportOptions()); err != nil {

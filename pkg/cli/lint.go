@@ -110,6 +110,7 @@ func (a *app) refuseFindings(name string, data []byte) error {
 }
 
 func (a *app) schemaCmd() *cobra.Command {
+	var asJSON bool
 	c := &cobra.Command{
 		Use:     "schema [NAME]",
 		Short:   "Print a schema, or the names of all",
@@ -117,6 +118,9 @@ func (a *app) schemaCmd() *cobra.Command {
 		Example: "  assay schema\n  assay schema manifest",
 		Args:    between(0, 1, "at most one NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 && asJSON {
+				return writeJSON(a.Out, schemas.Names())
+			}
 			if len(args) == 0 {
 				_, err := fmt.Fprintln(a.Out, strings.Join(schemas.Names(), "\n"))
 				return err
@@ -129,7 +133,6 @@ func (a *app) schemaCmd() *cobra.Command {
 			return err
 		},
 	}
-	var asJSON bool
-	jsonFlag(c, &asJSON) // a schema is JSON already
+	jsonFlag(c, &asJSON) // a schema itself is JSON already
 	return c
 }

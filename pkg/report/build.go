@@ -43,7 +43,7 @@ type JobHeader struct {
 	ID        string // the key as the run directory spells it
 	Scope     string // "" means "job"
 	Attempts  int    // how many were made
-	Directory string // of the judged attempt
+	Directory string // of the judged attempt, from the run directory
 }
 
 // NewJob describes one judged job.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 
 	"assay/pkg/evidence"
@@ -39,7 +40,7 @@ func Explain(w io.Writer, run Run, job Job, e evidence.Evidence, tail *LogTail, 
 		writeTail(&buf, *tail)
 	}
 	if job.Directory != "" {
-		fmt.Fprintf(&buf, "\nfiles: %s\n", phrase.Line(job.Directory))
+		fmt.Fprintf(&buf, "\nfiles: %s\n", phrase.Line(path.Join(run.Dir, job.Directory)))
 	}
 	_, err := w.Write(buf.Bytes())
 	return err

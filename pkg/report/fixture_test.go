@@ -81,7 +81,7 @@ func sampleRun() Run {
 	}, many...)}
 	hostile := "<b>x</b> | `rm` \x1b[31mred\x1b[0m \xff\x00 @team [a](http://b) \u202e & *y* ]]>\nsecond line"
 	jobs := []Job{
-		NewJob(JobHeader{Name: "memory", Key: "memory", ID: "memory", Attempts: 1, Directory: "/runs/r1/jobs/memory/1"},
+		NewJob(JobHeader{Name: "memory", Key: "memory", ID: "memory", Attempts: 1, Directory: "jobs/memory/1"},
 			evidence.Evidence{Ranks: []evidence.Rank{ended(0, "node-a", 0, 12.5), ended(1, "node-b", 3, 2)}}, pass),
 		NewJob(JobHeader{Name: "train", Key: "train", ID: "train", Scope: "pair", Attempts: 2}, pairEvidence(), failed),
 		NewJob(JobHeader{Name: hostile, Key: "hostile", ID: "hostile", Attempts: 1},

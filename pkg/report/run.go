@@ -48,7 +48,7 @@ type Job struct {
 	Verdict        verdict.Word     `json:"verdict"`
 	Rule           string           `json:"rule"`      // the row of the truth table that decided
 	Attempts       int              `json:"attempts"`  // how many were made; the last one is judged
-	Directory      string           `json:"directory"` // of the judged attempt
+	Directory      string           `json:"directory"` // of the judged attempt, from the run directory
 	StartedAt      Time             `json:"started_at"`
 	FinishedAt     Time             `json:"finished_at"`
 	ElapsedSeconds float64          `json:"elapsed_seconds"` // of the rank that ran longest, by its own clock

@@ -331,3 +331,80 @@ func TestOpenByName(t *testing.T) {
 		t.Errorf("no runs directory: %v", err)
 	}
 }
+
+// A job whose submission had no answer is found before it is cancelled.
+func TestCancelFindsWhatWasSubmitted(t *testing.T) {
+	target := &scripted{found: map[string]bool{"a": true}}
+	r := newRun(t, target, 1, "a", "b")
+	if err := r.WriteLaunch(r.AttemptDir("a", 1), rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchIntent}}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := Cancel(t.Context(), r, target, evidence.Cancel{By: "test"}, false); n != 0 || err != nil {
+		t.Errorf("beside a driver: %d jobs, %v; the driver settles it", n, err)
+	}
+	n, err := Cancel(t.Context(), r, target, evidence.Cancel{By: "test"}, true)
+	if err != nil || n != 1 {
+		t.Errorf("%d jobs, %v; want 1", n, err)
+	}
+	if diff := cmp.Diff([]string{"a"}, target.cancels); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// racing is a target during whose submission somebody else cancels the run.
+type racing struct {
+	*scripted
+	run *rundir.Run
+}
+
+func (r *racing) Submit(ctx context.Context, a plan.Attempt) (deploy.Handle, error) {
+	if err := r.run.WriteCancel(evidence.Cancel{By: "somebody"}); err != nil {
+		return deploy.Handle{}, err
+	}
+	return r.scripted.Submit(ctx, a)
+}
+
+func TestCancelDuringSubmission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := &racing{scripted: &scripted{runs: 1000}}
+		target.run = newRun(t, target, 1, "a", "b")
+		rep, _, _ := drive(t, &Driver{Run: target.run, Target: target})
+		if diff := cmp.Diff([]string{"a"}, target.cancels); diff != "" {
+			t.Error(diff)
+		}
+		if got := rep.Jobs[1].Reasons[0].Code; got != verdict.CodeCancelled {
+			t.Errorf("the other job: %s", got)
+		}
+	})
+}
+
+// halved is a target that finds only a part of a job.
+type halved struct{ *scripted }
+
+func (h halved) Find(_ context.Context, a plan.Attempt) (deploy.Handle, bool, error) {
+	return h.handle(a), true, fmt.Errorf("%w: 1 of 2 ranks", deploy.ErrIncomplete)
+}
+
+func TestHalfASubmissionIsStopped(t *testing.T) {
+	target := halved{&scripted{}}
+	r := newRun(t, target, 1, "a")
+	if err := r.WriteLaunch(r.AttemptDir("a", 1), rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchIntent}}); err != nil {
+		t.Fatal(err)
+	}
+	rep, _, _ := drive(t, &Driver{Run: r, Target: target})
+	if diff := cmp.Diff([]string{"a"}, target.cancels); diff != "" {
+		t.Error(diff)
+	}
+	if rep.Verdict != verdict.Error || rep.Jobs[0].Reasons[0].Code != verdict.CodeLaunchRefused {
+		t.Errorf("verdict %s, reasons %+v", rep.Verdict, rep.Jobs[0].Reasons)
+	}
+}
+
+// An ambiguous answer is resolved by asking, and nothing is submitted twice.
+func TestAmbiguousSubmission(t *testing.T) {
+	target := &scripted{submit: map[string]error{"a": fmt.Errorf("%w: socket timed out", deploy.ErrAmbiguous)}, found: map[string]bool{"a": true}, write: passing(t)}
+	rep, notices, _ := drive(t, &Driver{Run: newRun(t, target, 1, "a"), Target: target})
+	if rep.Verdict != verdict.Pass || len(target.submits) != 0 || len(notices) != 1 {
+		t.Errorf("verdict %s, %d submissions, notices %q", rep.Verdict, len(target.submits), notices)
+	}
+}

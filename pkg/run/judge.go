@@ -42,17 +42,17 @@ func assemble(r *rundir.Run, jobs []report.Job) (report.Run, error) {
 		return rep, nil
 	}
 	var err error
-	h.FinishedAt, err = lastEnd(jobs)
+	h.FinishedAt, err = lastEnd(r, jobs)
 	return report.New(h, jobs), err
 }
 
 // lastEnd is when the target was seen to say that the last job had ended. Like
 // the start of the run it is of the observer's clock; the clocks of the ranks'
 // hosts may differ from it and from each other.
-func lastEnd(jobs []report.Job) (time.Time, error) {
+func lastEnd(r *rundir.Run, jobs []report.Job) (time.Time, error) {
 	var last time.Time
 	for _, j := range jobs {
-		o, err := rundir.LastObservation(j.Directory)
+		o, err := rundir.LastObservation(filepath.Join(r.Dir, j.Directory))
 		if err != nil {
 			return last, err
 		}
@@ -91,7 +91,7 @@ func judgeJob(r *rundir.Run, e rundir.Entry) (report.Job, error) {
 	}
 	v := verdict.Judge(a.Job.Expect, ev)
 	j := report.NewJob(report.JobHeader{
-		Name: a.Job.Model, Key: a.Job.Key, ID: a.Job.ID, Scope: a.Job.Scope, Attempts: a.Number, Directory: dir,
+		Name: a.Job.Model, Key: a.Job.Key, ID: a.Job.ID, Scope: a.Job.Scope, Attempts: a.Number, Directory: r.Rel(dir),
 	}, ev, v)
 	old, err := readJobVerdict(dir)
 	if err != nil {
@@ -99,8 +99,6 @@ func judgeJob(r *rundir.Run, e rundir.Entry) (report.Job, error) {
 	}
 	if old != nil && weaker(j, *old) {
 		j = *old
-		// The run may have been moved, or be mounted elsewhere, since.
-		j.Directory = dir
 	}
 	return j, nil
 }
@@ -160,7 +158,7 @@ func writeJobVerdict(r *rundir.Run, j report.Job) error {
 	if err != nil {
 		return err
 	}
-	return keep(filepath.Join(j.Directory, rundir.VerdictFile), append(data, '\n'), r.FileMode())
+	return keep(filepath.Join(r.Dir, j.Directory, rundir.VerdictFile), append(data, '\n'), r.FileMode())
 }
 
 // keep makes a file durable unless it has these bytes already.

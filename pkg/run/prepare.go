@@ -9,7 +9,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
@@ -181,6 +183,9 @@ func (p *Prepared) Create(s Settings, t deploy.Target) (*rundir.Run, error) {
 		l.Jobs = append(l.Jobs, rundir.Entry{ID: j.ID, Key: j.Key})
 	}
 	r, err := rundir.Create(runs, l, p.Manifest)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, exitcode.Errorf(exitcode.Invalid, "there is a run %q in %s already; give another --run-id", l.RunID, runs)
+	}
 	if err != nil {
 		return nil, exitcode.With(exitcode.Error, err)
 	}

@@ -13,14 +13,14 @@ import (
 
 // Tails returns the last lines of the streams of the rank that failed first, its
 // stderr before its stdout; none when no rank failed or nothing was written.
-func Tails(j report.Job, e evidence.Evidence, lines int) []report.LogTail {
+func Tails(r *rundir.Run, j report.Job, e evidence.Evidence, lines int) []report.LogTail {
 	rank, failed := verdict.FirstFailing(e)
 	if !failed {
 		return nil
 	}
 	var tails []report.LogTail
 	for _, stream := range []string{rundir.StderrFile, rundir.StdoutFile} {
-		text, more := logtail.Last(filepath.Join(rundir.RankDir(j.Directory, rank), stream), lines)
+		text, more := logtail.Last(filepath.Join(rundir.RankDir(filepath.Join(r.Dir, j.Directory), rank), stream), lines)
 		if len(text) > 0 {
 			tails = append(tails, report.LogTail{Job: j.ID, Rank: rank, Stream: stream, Text: strings.Join(text, "\n"), Cut: more})
 		}
@@ -41,7 +41,7 @@ func reportTails(r *rundir.Run, rep report.Run) ([]report.LogTail, error) {
 		if err != nil {
 			return nil, err
 		}
-		tails = append(tails, Tails(j, e, lines)...)
+		tails = append(tails, Tails(r, j, e, lines)...)
 	}
 	return tails, nil
 }

@@ -173,6 +173,16 @@ func (r *Run) Manifest() ([]byte, error) { return os.ReadFile(filepath.Join(r.Di
 // AttemptDir is the directory of one attempt of a job of this run.
 func (r *Run) AttemptDir(job string, attempt int) string { return AttemptDir(r.Dir, job, attempt) }
 
+// Rel is a path below the run directory as seen from there, so that it stays true
+// when the directory is moved or mounted elsewhere.
+func (r *Run) Rel(path string) string {
+	rel, err := filepath.Rel(r.Dir, path)
+	if err != nil {
+		return path
+	}
+	return filepath.ToSlash(rel)
+}
+
 // MakeAttemptDir creates the directory of one attempt, if it is not there.
 func (r *Run) MakeAttemptDir(job string, attempt int) (string, error) {
 	dir := r.AttemptDir(job, attempt)
