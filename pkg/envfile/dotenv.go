@@ -3,8 +3,10 @@ package envfile
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,23 +21,35 @@ func loadDotenv(o Options) (Vars, error) {
 	if err != nil {
 		return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s: %w", o.Path, err)
 	}
+	vars, fault := readDotenv(data)
+	if fault != nil {
+		where := o.Path
+		if fault.Line > 0 {
+			where = fmt.Sprintf("%s:%d", o.Path, fault.Line)
+		}
+		return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s: %s", where, fault.Message)
+	}
+	after := toMap(o.Base)
+	maps.Copy(after, vars)
+	return changes(toMap(o.Base), after), nil
+}
+
+// readDotenv returns the variables of a dotenv file, or why there are none.
+func readDotenv(data []byte) (map[string]string, *SyntaxError) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	vars, err := parseDotenv(data)
 	if err != nil {
-		return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s%s", o.Path, dotenvMessage(data, err))
+		return nil, dotenvFault(data, err)
 	}
-	after := toMap(o.Base)
-	for name, value := range vars {
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		if !identifier(name) {
-			return Vars{}, exitcode.Errorf(exitcode.Invalid,
-				"env_file %s: a line has no variable name in front of its '='; every line must be NAME=value", o.Path)
+			return nil, &SyntaxError{Message: "a line has no variable name in front of its '='; every line must be NAME=value"}
 		}
-		if strings.ContainsRune(value, 0) {
-			return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s: the value of %s holds a NUL byte", o.Path, name)
+		if strings.ContainsRune(vars[name], 0) {
+			return nil, &SyntaxError{Message: fmt.Sprintf("the value of %s holds a NUL byte", name)}
 		}
-		after[name] = value
 	}
-	return changes(toMap(o.Base), after), nil
+	return vars, nil
 }
 
 // parseDotenv calls the parser and turns a panic of it into an error.
@@ -48,20 +62,19 @@ func parseDotenv(data []byte) (vars map[string]string, err error) {
 	return godotenv.UnmarshalBytes(data)
 }
 
-// dotenvMessage rewords the parser's error with a line number and without the
-// rest of the file, which the parser quotes.
-func dotenvMessage(data []byte, err error) string {
+// dotenvFault rewords the parser's error with a line number and without the rest
+// of the file, which the parser quotes.
+func dotenvFault(data []byte, err error) *SyntaxError {
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	text := err.Error()
 	if m := regexp.MustCompile(`(?s)^unexpected character (.+) in variable name near (".*")$`).FindStringSubmatch(text); m != nil {
 		near, _ := strconv.Unquote(m[2])
-		return fmt.Sprintf(":%d: unexpected character %s in a variable name; every line must be NAME=value",
-			lineAt(data, len(data)-len(near)), m[1])
+		return &SyntaxError{lineAt(data, len(data)-len(near)), fmt.Sprintf("unexpected character %s in a variable name; every line must be NAME=value", m[1])}
 	}
 	if rest, ok := strings.CutPrefix(text, "unterminated quoted value "); ok {
-		return fmt.Sprintf(":%d: a quoted value is not closed", lineAt(data, bytes.LastIndex(data, []byte(rest))))
+		return &SyntaxError{lineAt(data, bytes.LastIndex(data, []byte(rest))), "a quoted value is not closed"}
 	}
-	return ": it is not a dotenv file; every line must be NAME=value"
+	return &SyntaxError{Message: "it is not a dotenv file; every line must be NAME=value"}
 }
 
 func lineAt(data []byte, offset int) int {
