@@ -35,6 +35,9 @@ type Reading struct {
 	Place  string  `json:"place,omitempty"` // e.g. "results.csv:3"
 	// NotApplicable is the positive finding "n/a": it cannot be measured here.
 	NotApplicable bool `json:"not_applicable,omitempty"`
+	// Unended says that the line of a results CSV has no end: when its writer was
+	// ended in the middle, this is half of what it would have written.
+	Unended bool `json:"unended,omitempty"`
 }
 
 // The codes of a Problem. They are reason codes of a verdict.

@@ -31,7 +31,9 @@ const Performance = "performance"
 // Rows come in file order, duplicates included: rows that share model and metric
 // often differ in another column. A row without a performance is skipped. A row
 // that is not as wide as the header, or was cut off, is a problem and no
-// reading. Name stands for the file in places and problems. Columns are the
+// reading. Of a last line that has no end, what is read may be half of the last
+// field; the reading says so, and whoever knows how the writer ended decides.
+// Name stands for the file in places and problems. Columns are the
 // columns as the header spells them.
 func ParseResults(r io.Reader, name string) (rows []Reading, columns []string, problems []Problem) {
 	p := resultsParser{name: name, in: newRecords(r)}
@@ -143,6 +145,7 @@ func (p *resultsParser) reading(fields []string) {
 		Name: Performance, Source: SourceResults,
 		Place: p.name + ":" + strconv.Itoa(p.in.start),
 		Model: pick(fields, p.model), Unit: pick(fields, p.unit),
+		Unended: p.in.torn && slices.Contains([]int{p.model, p.perf, p.metric, p.unit}, len(fields)-1),
 	}
 	if name := pick(fields, p.metric); name != "" {
 		r.Name = name

@@ -21,7 +21,10 @@ func (f *facts) measure() {
 			continue
 		}
 		for _, m := range r.Readings {
-			if metric.IsPerformance(m.Source) || slices.Contains(declared, m.Name) {
+			if m.Unended && f.fault(r) != nil {
+				f.results = append(f.results, Reason{CodeResultsUnreadable, f.x.MultipleResults, fmt.Sprintf(
+					"%s: %s has no line end and its writer did not end clean, so %s may be cut and does not count", rankName(r), m.Place, m.Text)})
+			} else if metric.IsPerformance(m.Source) || slices.Contains(declared, m.Name) {
 				readings[i].Readings = append(readings[i].Readings, m)
 			}
 		}
