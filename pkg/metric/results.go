@@ -178,7 +178,7 @@ func (p *resultsParser) finish() {
 		p.problems = append(p.problems, p.problem(CodeEmpty, "%s has a header and no rows", p.name))
 	}
 	if p.more > 0 {
-		p.problems = append(p.problems, p.problem(CodeUnreadable, "%s has %d more rows that are no readings", p.name, p.more))
+		p.problems = append(p.problems, p.problem(CodeUnreadable, "%s has %s without a reading", p.name, phrase.Count(p.more, "more row")))
 	}
 }
 

@@ -110,7 +110,7 @@ func rankLines(e evidence.Evidence, all bool) []string {
 		lines = append(lines, rankDetails(r)...)
 	}
 	if more := len(e.Ranks) - len(ranks); more > 0 {
-		lines = append(lines, fmt.Sprintf("…and %d more ranks (--verbose shows all)", more))
+		lines = append(lines, fmt.Sprintf("…and %s (--verbose shows all)", phrase.Count(more, "more rank")))
 	}
 	return lines
 }
@@ -154,7 +154,7 @@ func rankDetails(r evidence.Rank) []string {
 		add("results %s not found, looked at %s", res.Declared, strings.Join(res.Tried, ", "))
 	}
 	if len(r.Readings) > 0 {
-		add("%d readings", len(r.Readings))
+		add("%s", phrase.Count(len(r.Readings), "reading"))
 	}
 	if r.Stale != "" {
 		add("a marker does not count: %s", r.Stale)

@@ -266,3 +266,10 @@ func TestExitCodeIsANumber(t *testing.T) {
 		t.Errorf("%v, %v", v, err)
 	}
 }
+
+func TestPending(t *testing.T) {
+	run := Run{Jobs: []Job{{Verdict: verdict.Pass}, {Verdict: verdict.Pending}, {Verdict: verdict.Pending}, {Verdict: verdict.Unknown}}}
+	if got := run.Pending(); got != 2 {
+		t.Errorf("%d jobs are pending", got)
+	}
+}

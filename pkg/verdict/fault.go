@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"assay/pkg/evidence"
+	"assay/pkg/phrase"
 )
 
 // class says how a rank that did not end clean counts. The order is the order in
@@ -145,5 +146,5 @@ func (f *facts) timeLimit(r evidence.Rank) string {
 	if f.x.TimeoutSeconds > 0 {
 		return fmt.Sprintf("ran past its time limit of %d s", f.x.TimeoutSeconds)
 	}
-	return fmt.Sprintf("ran past its time limit and was ended after %.1f s", r.ElapsedSeconds)
+	return fmt.Sprintf("ran past its time limit and was ended after %s", phrase.Seconds(r.ElapsedSeconds))
 }
