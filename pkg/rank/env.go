@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"net"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -80,6 +81,10 @@ func (w *wrapper) rankEnv(env []string) []string {
 	return v.list()
 }
 
+func (w *wrapper) nodeRank() int { return w.rank / max(w.attempt.Job.RanksPerNode, 1) }
+
+func (w *wrapper) localRank() int { return w.rank % max(w.attempt.Job.RanksPerNode, 1) }
+
 func (w *wrapper) masterPort() string {
 	if w.options.MasterPort != 0 {
 		return strconv.Itoa(w.options.MasterPort)
@@ -91,8 +96,8 @@ func (w *wrapper) setDistributed(v *variables) {
 	job := w.attempt.Job
 	v.set("RANK", strconv.Itoa(w.rank))
 	v.set("WORLD_SIZE", strconv.Itoa(job.WorldSize))
-	v.set("LOCAL_RANK", strconv.Itoa(w.place.LocalRank))
-	v.set("NODE_RANK", strconv.Itoa(w.place.NodeRank))
+	v.set("LOCAL_RANK", strconv.Itoa(w.localRank()))
+	v.set("NODE_RANK", strconv.Itoa(w.nodeRank()))
 	v.set("NNODES", strconv.Itoa(job.NNodes))
 	v.set("NPROC_PER_NODE", strconv.Itoa(job.NProcPerNode))
 	v.set("MASTER_ADDR", w.options.MasterAddr)
@@ -105,7 +110,7 @@ func (w *wrapper) setMadengine(v *variables) {
 	v.set("MAD_MODEL_NAME", job.Model)
 	v.set("MAD_MULTI_NODE_RUNNER", w.runner())
 	v.set("MAD_OUTPUT_CSV", w.outputCSV())
-	v.set("MAD_NODE_RANK", strconv.Itoa(w.place.NodeRank))
+	v.set("MAD_NODE_RANK", strconv.Itoa(w.nodeRank()))
 	v.set("MAD_DEPLOYMENT_TYPE", job.Deployment)
 	v.set("MAD_COLLECT_METRICS", strconv.FormatBool(w.rank == 0))
 }
@@ -113,7 +118,7 @@ func (w *wrapper) setMadengine(v *variables) {
 // runner expands the three names that a launcher command may refer to.
 func (w *wrapper) runner() string {
 	return strings.NewReplacer(
-		"${NODE_RANK}", strconv.Itoa(w.place.NodeRank),
+		"${NODE_RANK}", strconv.Itoa(w.nodeRank()),
 		"${MASTER_ADDR}", w.options.MasterAddr,
 		"${MASTER_PORT}", w.masterPort(),
 	).Replace(w.attempt.Job.Runner)
@@ -143,18 +148,19 @@ func (w *wrapper) role() string {
 	return "worker"
 }
 
-// peerHost is the host of the other end of a pair, or "" when there is none or
-// the target did not say.
+// peerHost is the host of the other end of a pair, or "" when there is none. The
+// server learns who its client is only when that is on the same node.
 func (w *wrapper) peerHost() string {
-	switch {
-	case w.attempt.Job.Scope != scopePair:
-		return ""
-	case w.rank != 0:
+	if w.attempt.Job.Scope == scopePair && (w.rank != 0 || w.oneHost()) {
 		return w.options.MasterAddr
-	case len(w.options.Hosts) == 2:
-		return w.options.Hosts[1]
 	}
 	return ""
+}
+
+// oneHost reports whether all ranks are on one host.
+func (w *wrapper) oneHost() bool {
+	ip := net.ParseIP(w.options.MasterAddr)
+	return w.attempt.Job.NNodes == 1 || w.options.MasterAddr == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
 func (w *wrapper) setAssay(v *variables) {

@@ -10,7 +10,6 @@ import (
 
 	"assay/pkg/evidence"
 	"assay/pkg/plan"
-	"assay/pkg/rank"
 	"assay/pkg/rundir"
 )
 
@@ -77,7 +76,7 @@ func TestScopes(t *testing.T) {
 		want  map[string]string
 		not   []string
 	}{
-		{"pair", 0, map[string]string{"ASSAY_ROLE": "server", "ASSAY_PEER_HOST": "b", "BURNIN_ROLE": "server", "BURNIN_PEER_HOST": "b"}, []string{"BURNIN_RANK", "BURNIN_NRANKS"}},
+		{"pair", 0, map[string]string{"ASSAY_ROLE": "server", "ASSAY_PEER_HOST": "", "BURNIN_ROLE": "server", "BURNIN_PEER_HOST": ""}, []string{"BURNIN_RANK", "BURNIN_NRANKS"}},
 		{"pair", 1, map[string]string{"ASSAY_ROLE": "client", "ASSAY_PEER_HOST": "a", "BURNIN_ROLE": "client", "BURNIN_PEER_HOST": "a"}, []string{"BURNIN_RANK"}},
 		{"group", 1, map[string]string{"ASSAY_ROLE": "worker", "BURNIN_RANK": "1", "BURNIN_NRANKS": "2", "BURNIN_ROOT_HOST": "a"}, []string{"BURNIN_ROLE"}},
 		{"node", 0, map[string]string{"ASSAY_ROLE": "root"}, []string{"BURNIN_ROLE", "BURNIN_RANK"}},
@@ -85,7 +84,7 @@ func TestScopes(t *testing.T) {
 	for _, tt := range tests {
 		f := newFixture(t, "")
 		f.attempt.Job.Scope, f.attempt.Job.NNodes, f.attempt.Job.WorldSize = tt.scope, 2, 2
-		f.call.Rank, f.call.MasterAddr, f.call.Hosts = tt.rank, "a", []string{"a", "b"}
+		f.call.Rank, f.call.MasterAddr = tt.rank, "a"
 		got := environ(t, f)
 		for name, want := range tt.want {
 			if got[name] != want {
@@ -100,13 +99,19 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-func TestPlacementOfTheTarget(t *testing.T) {
-	f := newFixture(t, "")
-	f.attempt.Job.NNodes, f.attempt.Job.RanksPerNode, f.attempt.Job.WorldSize = 2, 2, 4
-	f.call.Rank, f.call.Placement = 1, &rank.Placement{NodeRank: 1, LocalRank: 0}
-	got := environ(t, f)
-	if got["NODE_RANK"] != "1" || got["LOCAL_RANK"] != "0" {
-		t.Errorf("NODE_RANK %s, LOCAL_RANK %s, want 1 and 0", got["NODE_RANK"], got["LOCAL_RANK"])
+// The server of a pair learns its client's host only when that is its own.
+func TestPeerOfTheServer(t *testing.T) {
+	for _, tt := range []struct {
+		nodes        int
+		master, want string
+	}{{2, "a", ""}, {1, "a", "a"}, {2, "127.0.0.1", "127.0.0.1"}, {2, "::1", "::1"}, {2, "localhost", "localhost"}} {
+		f := newFixture(t, "")
+		f.attempt.Job.Scope, f.attempt.Job.NNodes, f.attempt.Job.WorldSize = "pair", tt.nodes, 2
+		f.call.MasterAddr = tt.master
+		got := environ(t, f)
+		if got["ASSAY_PEER_HOST"] != tt.want || got["BURNIN_PEER_HOST"] != tt.want {
+			t.Errorf("%d nodes, %s: the peer is %q and %q, want %q", tt.nodes, tt.master, got["ASSAY_PEER_HOST"], got["BURNIN_PEER_HOST"], tt.want)
+		}
 	}
 }
 

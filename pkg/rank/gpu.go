@@ -32,7 +32,7 @@ func (w *wrapper) setGPUs(v *variables) {
 	if inherited == "" {
 		devices = w.numbered(v, name)
 	}
-	v.set(name, strings.Join(share(devices, w.place.LocalRank, job.RanksPerNode), ","))
+	v.set(name, strings.Join(share(devices, w.localRank(), job.RanksPerNode), ","))
 }
 
 // numbered gives the device numbers 0 … n-1. HIP counts within what ROCr shows.

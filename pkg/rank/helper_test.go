@@ -29,9 +29,7 @@ type wrapperCall struct {
 	Rank       int
 	MasterAddr string
 	MasterPort int
-	Hosts      []string
 	Env        []string
-	Placement  *rank.Placement
 	Panic      bool // the wrapper is given what makes it panic
 }
 
@@ -48,8 +46,8 @@ func runWrapper(text string) int {
 		panic(err)
 	}
 	o := rank.Options{
-		JobFile: c.JobFile, Rank: c.Rank, Placement: c.Placement, MasterAddr: c.MasterAddr, MasterPort: c.MasterPort,
-		Hosts: c.Hosts, Env: c.Env, Stderr: os.Stderr,
+		JobFile: c.JobFile, Rank: c.Rank, MasterAddr: c.MasterAddr, MasterPort: c.MasterPort,
+		Env: c.Env, Stderr: os.Stderr,
 	}
 	if c.Panic {
 		signals := make(chan os.Signal, 1)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"assay/pkg/regular"
 	"assay/pkg/rundir"
 )
 
@@ -36,7 +37,7 @@ func (w *wrapper) launch(p *prepared, c command) (*child, error) {
 // isBinary reports whether a file is an ELF program: one of another architecture
 // must not be read as a script.
 func isBinary(path string) bool {
-	f, err := openRegular(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return false
 	}

@@ -2,11 +2,11 @@ package rank
 
 import (
 	"encoding/json"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"assay/pkg/durable"
 	"assay/pkg/evidence"
 )
 
@@ -55,10 +55,7 @@ func (l *live) refresh() {
 	if err != nil {
 		return
 	}
-	temporary := l.path + ".live"
-	if os.WriteFile(temporary, append(data, '\n'), 0o600) != nil || os.Rename(temporary, l.path) != nil {
-		_ = os.Remove(temporary)
-	}
+	_ = durable.Replace(l.path, append(data, '\n'), 0o600) // the next one may succeed
 }
 
 // stop ends the refreshing; none happens after it returns.

@@ -70,7 +70,7 @@ func TestLogLimit(t *testing.T) {
 	if f.read("stderr") != "1\n2\n3\n4\n5\n" || end.Stderr.Dropped != 0 {
 		t.Errorf("stderr is %q", f.read("stderr"))
 	}
-	if left, _ := filepath.Glob(filepath.Join(f.dir(), "*.tail")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(f.dir(), ".stdout.tail*")); len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"assay/pkg/evidence"
+	"assay/pkg/regular"
 	"assay/pkg/rundir"
 )
 
@@ -100,7 +101,7 @@ func readEntries(dir string, limit int) []os.DirEntry {
 
 // csvHeader reads the first record of a CSV file, trimmed; nil when there is none.
 func csvHeader(path string) []string {
-	f, err := openRegular(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"assay/pkg/regular"
 	"assay/pkg/rundir"
 )
 
@@ -113,7 +114,7 @@ func findScript(dir, script string) (string, error) {
 // else the interpreter of its `#!` line, else python3 for a .py and bash for
 // anything else.
 func (p *prepared) scriptArgv(script string, args []string) ([]string, error) {
-	f, err := os.Open(script)
+	f, err := regular.Open(script)
 	if err != nil {
 		return nil, &notRunnable{ExitNotExecutable, fmt.Sprintf("script cannot be read: %v", err)}
 	}

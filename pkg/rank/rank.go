@@ -17,7 +17,6 @@ package rank
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -25,6 +24,7 @@ import (
 
 	"assay/pkg/exitcode"
 	"assay/pkg/plan"
+	"assay/pkg/rundir"
 )
 
 // Exit codes of the wrapper beyond those of the workload, as shells and
@@ -37,24 +37,16 @@ const (
 
 // Options says which rank of which job to run, and where it stands.
 type Options struct {
-	JobFile   string     // path of job.json, a plan.Attempt
-	Rank      int        // 0 … world size - 1
-	Placement *Placement // nil: ranks fill one node after the other
+	JobFile string // path of job.json, a plan.Attempt
+	Rank    int    // 0 … world size - 1; ranks fill one node after the other
 
-	MasterAddr string   // host of rank 0
-	MasterPort int      // 0: the job's own
-	Node       string   // the scheduler's name of this node; empty: the host name
-	Hosts      []string // host of every node by node rank, where the target knows them
+	MasterAddr string // host of rank 0
+	MasterPort int    // 0: the job's own
+	Node       string // the scheduler's name of this node; empty: the host name
 
 	Env     []string         // inherited environment, as KEY=VALUE
 	Stderr  io.Writer        // for what cannot be said in the rank's own log; may be nil
 	Signals <-chan os.Signal // what tells the wrapper to stop; nil: it listens for TERM, INT and HUP itself
-}
-
-// Placement says where a rank stands when the target decides that.
-type Placement struct {
-	NodeRank  int
-	LocalRank int
 }
 
 // Run runs one rank. The exit code is what the process should exit with. The
@@ -83,13 +75,9 @@ func Run(ctx context.Context, o Options) (int, error) {
 
 // readJob reads the job file and checks what the wrapper relies on.
 func readJob(path string, rank int) (plan.Attempt, error) {
-	var a plan.Attempt
-	data, err := os.ReadFile(path)
+	a, err := rundir.ReadJobFile(path)
 	if err != nil {
 		return a, exitcode.Errorf(exitcode.Invalid, "job file: %w", err)
-	}
-	if err := json.Unmarshal(data, &a); err != nil {
-		return a, exitcode.Errorf(exitcode.Invalid, "job file %s: %w", path, err)
 	}
 	if !filepath.IsAbs(a.Dir) {
 		return a, exitcode.Errorf(exitcode.Invalid, "job file %s: dir %q is not an absolute path", path, a.Dir)
@@ -101,15 +89,6 @@ func readJob(path string, rank int) (plan.Attempt, error) {
 		return a, exitcode.Errorf(exitcode.Invalid, "job file %s: job %s has neither a command nor a script", path, a.Job.ID)
 	}
 	return a, nil
-}
-
-// place gives the node rank and the rank on the node.
-func place(o Options, ranksPerNode int) Placement {
-	if o.Placement != nil {
-		return *o.Placement
-	}
-	n := max(ranksPerNode, 1)
-	return Placement{NodeRank: o.Rank / n, LocalRank: o.Rank % n}
 }
 
 // sentence joins what is to be said in one message.

@@ -3,7 +3,6 @@ package rank
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,11 +11,10 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"assay/pkg/durable"
 	"assay/pkg/evidence"
 	"assay/pkg/metric"
+	"assay/pkg/regular"
 	"assay/pkg/rundir"
 )
 
@@ -119,7 +117,7 @@ func (w *wrapper) collect(p *prepared) {
 		return
 	}
 	if !w.attempt.Job.SkipMetrics {
-		w.readMetricsJSON(p)
+		w.readMetricsJSON()
 	}
 	if p.results.declared == "" {
 		return
@@ -160,7 +158,7 @@ func (w *wrapper) findResults(p *prepared) *evidence.Results {
 // keepResults makes a durable copy in the results directory and returns its name
 // there. A file that lies there already is only made durable.
 func (w *wrapper) keepResults(path string) (string, error) {
-	src, err := openRegular(path)
+	src, err := regular.Open(path)
 	if err != nil {
 		return "", err
 	}
@@ -172,73 +170,40 @@ func (w *wrapper) keepResults(path string) (string, error) {
 		}
 	}
 	name := filepath.Base(path)
-	return name, copyDurably(src, filepath.Join(dir, name), w.fileMode)
-}
-
-// copyDurably is durable.WriteFile for a file of any size.
-func copyDurably(src io.Reader, path string, mode fs.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
+	if err := w.makeDir(rundir.ResultsDir); err != nil { // the workload may have removed it
+		return "", err
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = io.Copy(f, src)
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return durable.SyncDir(filepath.Dir(path))
-}
-
-// openRegular opens a file that the workload made, whatever it is: a FIFO must
-// not block and a directory is no file.
-func openRegular(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return name, durable.Copy(filepath.Join(dir, name), src, w.fileMode)
 }
 
 // readMetricsJSON reads the metrics.json that the workload left.
-func (w *wrapper) readMetricsJSON(p *prepared) {
+func (w *wrapper) readMetricsJSON() {
 	for _, place := range []string{rundir.ResultsDir, rundir.WorkDir} {
-		path := filepath.Join(w.dir, place, rundir.MetricsFile)
-		f, err := openRegular(path)
-		if errors.Is(err, fs.ErrNotExist) {
+		name := place + "/" + rundir.MetricsFile
+		data, err := regular.ReadFile(w.file(name), maxMetricsJSON)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			w.fileProblems = append(w.fileProblems, metric.Problem{
+				Code: metric.CodeUnreadable, Message: unreadable(name, err), Source: metric.SourceMetricsJSON,
+			})
 			continue
 		}
-		var data []byte
-		if err == nil {
-			data, err = io.ReadAll(io.LimitReader(f, maxMetricsJSON))
-			_ = f.Close()
-		}
-		if err != nil {
-			w.note("metrics: %v", err)
-			continue
-		}
-		readings, problems := metric.ParseJSON(data, w.attempt.Job.Expect.Declared(), place+"/"+rundir.MetricsFile)
+		readings, problems := metric.ParseJSON(data, w.attempt.Job.Expect.Declared(), name)
 		w.fileReadings = append(w.fileReadings, readings...)
 		w.fileProblems = append(w.fileProblems, problems...)
 		return
 	}
+}
+
+// unreadable says why a file of the workload cannot be read.
+func unreadable(name string, err error) string {
+	switch {
+	case errors.Is(err, regular.ErrTooLarge):
+		return fmt.Sprintf("%s is too large: it may have at most %d MiB", name, maxMetricsJSON>>20)
+	case errors.Is(err, regular.ErrNotRegular):
+		return name + " is not a regular file"
+	}
+	return fmt.Sprintf("%s cannot be read: %v", name, cause(err))
 }

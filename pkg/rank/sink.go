@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"assay/pkg/durable"
 )
 
 // sink is a log file with an optional size cap: the first half of the cap is
@@ -15,6 +17,8 @@ import (
 type sink struct {
 	path  string
 	f     *os.File
+	file  os.FileInfo // of f, to know it again
+	mode  os.FileMode
 	head  int64 // bytes that still fit before the cut; unused without a cap
 	limit int64 // 0: no cap
 	tail  *ring
@@ -33,7 +37,11 @@ func newSink(path string, mode os.FileMode, limit int64) (*sink, error) {
 		return nil, err
 	}
 	_ = f.Chmod(mode) // whatever the umask is
-	return &sink{path: path, f: f, limit: limit, head: limit - limit/2, last: '\n'}, nil
+	file, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &sink{path: path, f: f, file: file, mode: mode, limit: limit, head: limit - limit/2, last: '\n'}, nil
 }
 
 func (s *sink) name() string { return filepath.Base(s.path) }
@@ -113,8 +121,33 @@ func (s *sink) close() {
 	if s.tail != nil {
 		s.joinTail()
 	}
+	if !s.inPlace() {
+		s.restore()
+	}
 	if err := s.f.Close(); err != nil && s.err == nil {
 		s.err = err
+	}
+}
+
+// inPlace reports whether the path still names the file that is written.
+func (s *sink) inPlace() bool {
+	now, err := os.Lstat(s.path)
+	return err == nil && os.SameFile(now, s.file)
+}
+
+// restore puts the file back where the workload removed or replaced it.
+func (s *sink) restore() {
+	src, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", s.f.Fd()))
+	if err == nil {
+		defer src.Close()
+		err = errors.Join(os.RemoveAll(s.path), durable.Copy(s.path, src, s.mode))
+	}
+	if err == nil {
+		s.file, err = os.Lstat(s.path)
+	}
+	s.fault = sentence(s.fault, s.name()+" was removed or replaced while the rank ran")
+	if err != nil {
+		s.fault += fmt.Sprintf(" and could not be put back: %v", err)
 	}
 }
 
@@ -144,8 +177,8 @@ func (s *sink) problem() string {
 
 // giveBack cuts up to n bytes off the end of the closed file.
 func (s *sink) giveBack(n int64) {
-	info, err := os.Stat(s.path)
-	if err != nil {
+	info, err := os.Lstat(s.path)
+	if err != nil || !os.SameFile(info, s.file) {
 		return
 	}
 	n = min(n, info.Size())
@@ -163,7 +196,7 @@ type ring struct {
 }
 
 func newRing(path string, size int64) *ring {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // a name that the workload cannot have taken
 	return &ring{f: f, err: err, size: size}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"assay/pkg/evidence"
@@ -58,6 +59,77 @@ func TestLeftByAnotherRunIsReplaced(t *testing.T) {
 	}
 }
 
+// What a wrapper left that died before it began keeps nobody from starting.
+func TestNeverBegan(t *testing.T) {
+	f := newFixture(t, "ls; echo ran")
+	for _, name := range []string{rundir.StdoutFile, rundir.StderrFile, rundir.MetricsFile, ".begin.json.123", "work/left", ".reserve"} {
+		path := filepath.Join(f.dir(), name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("left"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if exit, _ := f.run(); exit != 0 || f.read("stdout") != "ran\n" {
+		t.Errorf("exit %d, stdout is %q", exit, f.read("stdout"))
+	}
+}
+
+// Whatever lies in the place of the begin marker, a rank is started once.
+func TestClaimOverLeftovers(t *testing.T) {
+	for name, leave := range map[string]func(path string) error{
+		"empty":     func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"garbage":   func(path string) error { return os.WriteFile(path, []byte("{"), 0o600) },
+		"directory": func(path string) error { return os.MkdirAll(path+"/x", 0o700) },
+		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"dead link": func(path string) error { return os.Symlink("nowhere", path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, `echo ran >> "$MODEL_DIR/ran"`)
+			f.attempt.Job.Env = map[string]string{"MODEL_DIR": f.model}
+			if err := os.MkdirAll(f.dir(), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := leave(filepath.Join(f.dir(), rundir.BeginFile)); err != nil {
+				t.Fatal(err)
+			}
+			var wrappers []*exec.Cmd
+			for range 3 {
+				cmd := f.command()
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				wrappers = append(wrappers, cmd)
+			}
+			clean := 0
+			for _, cmd := range wrappers {
+				if exitCode(t, cmd.Wait()) == 0 {
+					clean++
+				}
+			}
+			if data, _ := os.ReadFile(filepath.Join(f.model, "ran")); clean != 1 || string(data) != "ran\n" {
+				t.Errorf("%d wrappers went on, the workload wrote %q", clean, data)
+			}
+			if left, _ := filepath.Glob(filepath.Join(f.dir(), ".*")); len(left) > 0 {
+				t.Errorf("%v is left", left)
+			}
+		})
+	}
+}
+
+// The end marker alone keeps a rank from being started again.
+func TestEndedIsNotStartedAgain(t *testing.T) {
+	f := newFixture(t, "true")
+	f.run()
+	if err := os.Remove(filepath.Join(f.dir(), rundir.BeginFile)); err != nil {
+		t.Fatal(err)
+	}
+	if code, stderr := f.refused(); code != 6 || !strings.Contains(stderr, "not started twice") {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+}
+
 func TestTwoAtOnceStartOne(t *testing.T) {
 	f := newFixture(t, `sleep 0.2; echo ran >> "$MODEL_DIR/ran"`)
 	f.attempt.Job.Env = map[string]string{"MODEL_DIR": f.model}
@@ -97,16 +169,6 @@ func TestBadJobFile(t *testing.T) {
 	f.t.Chdir(t.TempDir())
 	if code, stderr := f.refused(); code != 4 || !strings.Contains(stderr, "absolute") {
 		t.Errorf("relative dir: exit %d, %q", code, stderr)
-	}
-}
-
-// A workload that takes its own evidence away is answered with a code, not with
-// silence.
-func TestEvidenceCannotBeWritten(t *testing.T) {
-	f := newFixture(t, `rm -rf "$(dirname "$ASSAY_RESULTS_DIR")"`)
-	code, stderr := f.refused()
-	if code != 6 || !strings.Contains(stderr, "end marker cannot be written") {
-		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 

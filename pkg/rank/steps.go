@@ -11,6 +11,7 @@ import (
 	"assay/pkg/exitcode"
 	"assay/pkg/plan"
 	"assay/pkg/signame"
+	"assay/pkg/verdict"
 )
 
 // preScripts runs the pre-scripts in order. It reports false when the workload
@@ -28,7 +29,7 @@ func (w *wrapper) preScripts(ctx context.Context, p *prepared) bool {
 			if step.Message != "" {
 				message = fmt.Sprintf("pre-script %s: %s", step.Path, step.Message)
 			}
-			w.refuse(codePre, int(exitcode.Error), "%s", message)
+			w.refuse(verdict.CodePreScript, int(exitcode.Error), "%s", message)
 			return false
 		}
 	}
@@ -107,7 +108,7 @@ func (w *wrapper) workload(ctx context.Context, p *prepared) bool {
 		}
 		err = launchError(c, err)
 	}
-	w.refuse(codeLaunch, notRunnableExit(err), "%v", err)
+	w.refuse(verdict.CodeLaunchRefused, notRunnableExit(err), "%v", err)
 	return false
 }
 

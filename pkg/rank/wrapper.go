@@ -2,10 +2,8 @@ package rank
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -17,14 +15,7 @@ import (
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
 	"assay/pkg/signame"
-)
-
-// Reason codes of a rank whose workload was not started, and of a bug.
-const (
-	codeEnvFile  = "ENV_FILE"
-	codeLaunch   = "LAUNCH_REFUSED"
-	codePre      = "PRE_SCRIPT"
-	codeInternal = "INTERNAL"
+	"assay/pkg/verdict"
 )
 
 // defaultGrace is the time between TERM and KILL when the job names none.
@@ -35,8 +26,8 @@ type wrapper struct {
 	attempt plan.Attempt
 	options Options
 	rank    int
-	place   Placement
-	dir     string // of the rank
+	dir     string      // of the rank
+	claimed os.FileInfo // that directory, to know it again
 	grace   time.Duration
 
 	dirMode, fileMode os.FileMode // as shared as the attempt directory is
@@ -56,20 +47,10 @@ type wrapper struct {
 	stopped        os.Signal // the signal that told the wrapper to stop
 }
 
-// newWrapper claims the directory of the rank and makes the begin marker durable.
+// newWrapper claims the rank and creates its directories and logs.
 func newWrapper(a plan.Attempt, o Options) (*wrapper, error) {
-	dir := rundir.RankDir(a.Dir, o.Rank)
-	id := identity(a, o.Rank)
-	mode, err := makeRankDir(a.Dir, dir)
-	if err != nil {
-		return nil, exitcode.Errorf(exitcode.Error, "rank %d: %w", o.Rank, err)
-	}
-	if err := refuseSecondStart(dir, id); err != nil {
-		return nil, err
-	}
 	w := &wrapper{
-		dirMode: mode, fileMode: 0o600 | mode&0o060,
-		attempt: a, options: o, rank: o.Rank, place: place(o, a.Job.RanksPerNode), dir: dir,
+		attempt: a, options: o, rank: o.Rank, dir: rundir.RankDir(a.Dir, o.Rank),
 		grace: time.Duration(a.KillGraceMS) * time.Millisecond,
 	}
 	if w.grace <= 0 {
@@ -80,53 +61,59 @@ func newWrapper(a plan.Attempt, o Options) (*wrapper, error) {
 		host = "unknown"
 	}
 	w.end = evidence.End{
-		Version: evidence.MarkerVersion, Identity: id, Host: host, Node: o.Node, StartedAt: time.Now().UTC(),
+		Version: evidence.MarkerVersion, Identity: a.Identity(o.Rank), Host: host, Node: o.Node, StartedAt: time.Now().UTC(),
 	}
 	if w.end.Node == "" {
 		w.end.Node = host
 	}
+	if err := w.makeDirs(); err != nil {
+		return nil, exitcode.Errorf(exitcode.Error, "rank %d: %w", o.Rank, err)
+	}
+	if err := w.claim(); err != nil {
+		return nil, err
+	}
 	if err := w.open(); err != nil {
 		w.close()
-		return nil, err
+		w.unclaim()
+		return nil, exitcode.Errorf(exitcode.Error, "rank %d: nothing was started: %w", o.Rank, err)
 	}
 	return w, nil
 }
 
-// open creates the directories and logs, then the begin marker. The logs are
-// created exclusively: of two wrappers started at once, one goes on.
+// open creates the directories and logs.
 func (w *wrapper) open() error {
+	err := w.clear(rundir.EndFile, rundir.StdoutFile, rundir.StderrFile, rundir.MetricsFile, rundir.ResultsDir, rundir.WorkDir)
+	if err != nil {
+		return err
+	}
 	for _, name := range []string{rundir.ResultsDir, rundir.WorkDir} {
-		if err := makeDir(filepath.Join(w.dir, name), w.dirMode); err != nil {
-			return exitcode.Errorf(exitcode.Error, "rank %d: %w", w.rank, err)
+		if err := w.makeDir(name); err != nil {
+			return err
 		}
 	}
-	var err error
-	w.own, err = os.OpenFile(filepath.Join(w.dir, rundir.WrapperLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND, w.fileMode)
+	w.own, err = os.OpenFile(w.file(rundir.WrapperLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND, w.fileMode)
 	if err != nil {
-		return exitcode.Errorf(exitcode.Error, "rank %d: %w", w.rank, err)
+		return err
 	}
 	names := w.attempt.Job.Expect.Declared()
 	w.collector = metric.NewCollector(names)
-	w.live = newLive(filepath.Join(w.dir, rundir.MetricsFile), w.passedBy, w.collector.Changed)
+	w.live = newLive(w.file(rundir.MetricsFile), w.passedBy, w.collector.Changed)
 	open := func(name string) (*stream, error) {
-		s, err := newStream(filepath.Join(w.dir, name), w.fileMode, w.attempt.LogLimit)
+		s, err := newStream(w.file(name), w.fileMode, w.attempt.LogLimit)
 		if err == nil && !w.attempt.Job.SkipMetrics {
 			s.scan = newScanner(name, len(names) > 0, w.collector.Line)
 			s.after = w.live.poke
 		}
 		return s, err
 	}
-	if w.stdout, err = open(rundir.StdoutFile); err == nil {
-		w.stderr, err = open(rundir.StderrFile)
+	if w.stdout, err = open(rundir.StdoutFile); err != nil {
+		return err
 	}
-	if errors.Is(err, os.ErrExist) {
-		return exitcode.Errorf(exitcode.Error, "rank %d: another wrapper has claimed %s; it is not started twice", w.rank, w.dir)
+	if w.stderr, err = open(rundir.StderrFile); err != nil {
+		return err
 	}
-	if err != nil {
-		return exitcode.Errorf(exitcode.Error, "rank %d: %w", w.rank, err)
-	}
-	reserve(w.dir)
-	return w.writeBegin()
+	reserve(w.file(reserveFile))
+	return nil
 }
 
 func (w *wrapper) close() {
@@ -172,7 +159,7 @@ func (w *wrapper) protect(f func()) {
 	defer func() {
 		if r := recover(); r != nil {
 			w.note("panic: %v\n%s", r, debug.Stack())
-			w.refuse(codeInternal, int(exitcode.Internal), "the wrapper failed, which is a bug: %v", r)
+			w.refuse(verdict.CodeInternal, int(exitcode.Internal), "the wrapper failed, which is a bug: %v", r)
 		}
 	}()
 	f()
@@ -191,6 +178,9 @@ func (w *wrapper) steps(ctx context.Context) {
 		w.postScripts(ctx, job)
 	}
 	w.sweep(ctx)
+	if err := w.regain(); err != nil {
+		w.note("%v", err) // tried again, and told, at the end
+	}
 	w.drain()
 	w.collect(job)
 }
@@ -198,7 +188,7 @@ func (w *wrapper) steps(ctx context.Context) {
 // settle ends what must not outlive the rank, whatever happened before.
 func (w *wrapper) settle(ctx context.Context) {
 	if w.tree != nil {
-		if w.end.Code == codeInternal {
+		if w.end.Code == verdict.CodeInternal {
 			w.tree.signal(syscall.SIGKILL) // the workload may still run
 		}
 		w.protect(func() { w.sweep(ctx) })
@@ -235,7 +225,7 @@ func (w *wrapper) environment(ctx context.Context) ([]string, bool) {
 			w.stopBeforeStart()
 			return nil, false
 		case err != nil:
-			w.refuse(codeEnvFile, int(exitcode.Invalid), "%v", err)
+			w.refuse(verdict.CodeEnvFile, int(exitcode.Invalid), "%v", err)
 			return nil, false
 		}
 		w.note("env_file %s: %s", f.Path, vars)
