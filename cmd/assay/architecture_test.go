@@ -31,7 +31,8 @@ var layers = []struct {
 	{"pkg/plan", "core: from manifest to jobs"},
 	{"deploy", "the target seam"},
 	{"pkg/rundir pkg/envfile pkg/document pkg/probe pkg/report", "edges that know files, processes, formats"},
-	{"pkg/rank pkg/collect pkg/lint pkg/discover pkg/perfcsv deploy/local deploy/deploytest", "what works on them"},
+	{"pkg/rank pkg/collect pkg/discover pkg/perfcsv deploy/local deploy/deploytest", "what works on them"},
+	{"pkg/lint", "checks every kind of file"},
 	{"pkg/build pkg/run", "the flows"},
 	{"pkg/progress", "shows a flow"},
 	{"pkg/cli", "the command line"},
@@ -57,7 +58,7 @@ var owners = map[string]string{
 	"github.com/spf13/cobra":                   "pkg/cli",
 	"github.com/spf13/cobra/doc":               "pkg/cli",
 	"github.com/charmbracelet/log":             "pkg/cli",
-	"github.com/joho/godotenv":                 "pkg/envfile pkg/lint",
+	"github.com/joho/godotenv":                 "pkg/envfile",
 	"github.com/gocarina/gocsv":                "pkg/perfcsv",
 }
 

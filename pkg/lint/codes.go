@@ -1,6 +1,10 @@
 package lint
 
-import "assay/pkg/document"
+import (
+	"assay/pkg/document"
+	"assay/pkg/perfcsv"
+	"assay/pkg/threshold"
+)
 
 // The codes of findings, beside those of package document.
 const (
@@ -18,11 +22,12 @@ const (
 	SlurmBlockMissing   = "SLURM_BLOCK_MISSING"
 	BlockMoved          = "BLOCK_MOVED"
 	BlockIgnored        = "BLOCK_IGNORED"
-	ThresholdNoBound    = "THRESHOLD_NO_BOUND"
-	ThresholdNotFinite  = "THRESHOLD_NOT_FINITE"
+	ThresholdNoBound    = threshold.CodeNoBound
+	ThresholdNotFinite  = threshold.CodeNotFinite
 	ThresholdComparison = "THRESHOLD_COMPARISON"
-	ThresholdEmpty      = "THRESHOLD_EMPTY"
-	ThresholdEquality   = "THRESHOLD_EQUALITY"
+	ThresholdEmpty      = threshold.CodeEmpty
+	ThresholdEquality   = threshold.CodeEquality
+	ThresholdGoodSide   = threshold.CodeGoodSide
 	ThresholdMetric     = "THRESHOLD_METRIC"
 	MetricName          = "METRIC_NAME"
 	MetricUnit          = "METRIC_UNIT"
@@ -34,12 +39,12 @@ const (
 	EnvName             = "ENV_NAME"
 	EnvFileMissing      = "ENV_FILE_MISSING"
 	EnvFileSyntax       = "ENV_FILE_SYNTAX"
-	PerfHeader          = "PERF_HEADER"
-	PerfWidth           = "PERF_WIDTH"
-	PerfQuote           = "PERF_QUOTE"
-	PerfNUL             = "PERF_NUL"
-	PerfValue           = "PERF_VALUE"
-	PerfTorn            = "PERF_TORN"
+	PerfHeader          = perfcsv.CodeHeader
+	PerfWidth           = perfcsv.CodeWidth
+	PerfQuote           = perfcsv.CodeQuote
+	PerfNUL             = perfcsv.CodeNUL
+	PerfValue           = perfcsv.CodeValue
+	PerfTorn            = perfcsv.CodeTorn
 )
 
 // Rule explains one code.
@@ -57,7 +62,7 @@ func Codes() []Rule {
 		{document.CodeEmpty, Error, "The file has no content."},
 		{document.CodeSyntax, Error, "The file is not JSON or not YAML."},
 		{document.CodeEncoding, Error, "The file is not UTF-8."},
-		{document.CodeBOM, Warning, "The file begins with a byte order mark."},
+		{document.CodeBOM, Warning, "The file begins with a byte order mark; an error in a perf.csv, whose first column it hides."},
 		{document.CodeDepth, Error, "Arrays and objects are nested too deep."},
 		{document.CodeDuplicate, Error, "An object has a key twice; readers disagree on which one counts."},
 		{document.CodeNumberRange, Error, "A number is not finite."},
@@ -84,7 +89,8 @@ func Codes() []Rule {
 		{ThresholdNotFinite, Error, "A bound is not a finite number."},
 		{ThresholdComparison, Error, "A threshold has a comparison that is not known."},
 		{ThresholdEmpty, Error, "No value can satisfy a threshold."},
-		{ThresholdEquality, Warning, "A threshold wants equality of a quantity that is measured."},
+		{ThresholdEquality, Warning, "A threshold wants a quantity that is measured to be, or not to be, exactly equal to something."},
+		{ThresholdGoodSide, Warning, "A threshold bounds a metric only on the side that is good."},
 		{ThresholdMetric, Error, "A threshold is on a metric that nothing declares or can report."},
 		{MetricName, Warning, "A metric's name is not lowerCamelCase."},
 		{MetricUnit, Warning, "The unit in a metric's name is not the unit it declares."},

@@ -4,19 +4,18 @@ import (
 	"bytes"
 	"errors"
 	"path/filepath"
-	"strconv"
 	"strings"
 
-	"github.com/joho/godotenv"
 	"mvdan.cc/sh/v3/syntax"
 
 	"assay/pkg/document"
+	"assay/pkg/envfile"
 )
 
 // envFile checks the env_file of a deployment without running it.
 func (c *checker) envFile(config document.Node) {
 	n := config.Get("env_file")
-	if c.opt.NoFiles || n.Kind() != document.KindString || n.Text() == "" {
+	if n.Kind() != document.KindString || n.Text() == "" {
 		return
 	}
 	path := n.Text()
@@ -74,30 +73,13 @@ func runeColumn(data []byte, line, column int) int {
 	return len([]rune(text[:max(0, min(column-1, len(text)))])) + 1
 }
 
-// dotenvSyntax parses the file as a dotenv file. The library's error quotes the
-// rest of the file from where it stopped, which tells the place; the rest itself
-// may hold secrets and is not repeated.
+// dotenvSyntax parses the file as a dotenv file.
 func dotenvSyntax(data []byte) *Finding {
-	_, err := godotenv.UnmarshalBytes(data)
-	if err == nil {
+	fault := envfile.CheckDotenv(data)
+	if fault == nil {
 		return nil
 	}
-	f := &Finding{Line: 1, Column: 1, Message: "this is no KEY=value line of a dotenv file"}
-	what, rest, ok := strings.Cut(err.Error(), " near ")
-	if !ok {
-		if strings.HasPrefix(err.Error(), "unterminated quoted value") {
-			f.Message = "a quoted value is not closed"
-		}
-		return f
-	}
-	f.Message += ": " + what
-	text := strings.ReplaceAll(string(data), "\r\n", "\n")
-	if near, err := strconv.Unquote(rest); err == nil && strings.HasSuffix(text, near) {
-		before := text[:len(text)-len(near)]
-		f.Line = strings.Count(before, "\n") + 1
-		f.Column = len([]rune(before[strings.LastIndexByte(before, '\n')+1:])) + 1
-	}
-	return f
+	return &Finding{Line: max(fault.Line, 1), Column: 1, Message: fault.Message}
 }
 
 // excerptOf returns a function that finds lines of a file, the byte order mark

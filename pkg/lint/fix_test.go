@@ -28,6 +28,11 @@ func TestFixed(t *testing.T) {
 			"{\n\t\"built_models\": {},\n\t\"deployment_config\": {\n\t\t\"slurm\": {\n\t\t\t\"nodes\": 2\n\t\t},\n\t\t\"k8s\": {}\n\t}\n}",
 		},
 		{
+			"pbs", "m.json",
+			`{"built_models":{},"pbs":{"queue":"gpu"}}`,
+			`{"built_models":{},"deployment_config":{"pbs":{"queue":"gpu"}}}`,
+		},
+		{
 			"one line", "m.json",
 			`{"slurm":{"nodes":2},"built_models":{},"deployment_config":{}}`,
 			`{"built_models":{},"deployment_config":{"slurm":{"nodes":2}}}`,
@@ -86,7 +91,7 @@ func TestFixed(t *testing.T) {
 func TestFixedMovesAndNothingElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		members := []string{`"built_images": {}`, `"built_models": {"a,}": {"name": "\"}{,"}}`, `"context": {"x": [1, {"y": "\\"}]}`}
-		moved := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"slurm", "k8s", "distributed"}), 1, 3, rapid.ID[string]).Draw(t, "blocks")
+		moved := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"slurm", "pbs", "k8s", "distributed"}), 1, 4, rapid.ID[string]).Draw(t, "blocks")
 		for _, m := range moved {
 			members = append(members, `"`+m+`": `+rapid.SampledFrom([]string{`{}`, `{"nodes": 2}`, "{\n    \"a\": [\n 1]\n  }"}).Draw(t, "block"))
 		}

@@ -2,7 +2,6 @@ package lint
 
 import (
 	"bytes"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -22,24 +21,20 @@ const (
 	PerfCSV
 )
 
-func kindNames() []string { return []string{"unknown", "manifest", "card", "suite", "perf.csv"} }
-
 // String returns the name of the kind.
 func (k Kind) String() string {
-	if n := kindNames(); k >= 0 && int(k) < len(n) {
-		return n[k]
+	switch k {
+	case Manifest:
+		return "manifest"
+	case Card:
+		return "card"
+	case Suite:
+		return "suite"
+	case PerfCSV:
+		return "perf.csv"
+	case UnknownKind:
 	}
 	return "unknown"
-}
-
-// ParseKind reads the name of a kind.
-func ParseKind(name string) (Kind, error) {
-	for i, n := range kindNames() {
-		if i > 0 && n == name {
-			return Kind(i), nil
-		}
-	}
-	return UnknownKind, fmt.Errorf("there is no kind %q; the kinds are %s", name, strings.Join(kindNames()[1:], ", "))
 }
 
 // detect tells what a document is by what it has.
@@ -88,5 +83,5 @@ func looksLikePerfCSV(name string, data []byte) bool {
 		return true
 	}
 	line, _, _ := bytes.Cut(data[:min(len(data), 4096)], []byte("\n"))
-	return bytes.HasPrefix(line, []byte("model,n_gpus,"))
+	return bytes.HasPrefix(bytes.TrimPrefix(line, []byte("\ufeff")), []byte("model,n_gpus,"))
 }

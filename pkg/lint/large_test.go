@@ -3,7 +3,6 @@ package lint_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"testing"
 
 	"assay/pkg/lint"
@@ -47,18 +46,6 @@ func comma(i, n int) string {
 		return ""
 	}
 	return ","
-}
-
-// TestWriteLargeManifest writes the manifest of the benchmark to the path in
-// ASSAY_LARGE_MANIFEST, for measuring the whole program.
-func TestWriteLargeManifest(t *testing.T) {
-	path := os.Getenv("ASSAY_LARGE_MANIFEST")
-	if path == "" {
-		t.Skip("ASSAY_LARGE_MANIFEST is not set")
-	}
-	if err := os.WriteFile(path, largeManifest(10_000), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestLargeManifestIsClean(t *testing.T) {

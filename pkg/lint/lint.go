@@ -69,8 +69,6 @@ type Finding struct {
 type Options struct {
 	// Kind is what the file is; Unknown: the content and the name tell.
 	Kind Kind
-	// NoFiles keeps the check to the bytes at hand: an env_file is not opened.
-	NoFiles bool
 }
 
 // Result is what was found in one file.
@@ -134,7 +132,7 @@ func Bytes(name string, data []byte, opt Options) *Result { return New().Bytes(n
 // File is like the function File.
 func (l *Linter) File(path string, opt Options) *Result {
 	if opt.Kind == PerfCSV || opt.Kind == UnknownKind && strings.EqualFold(filepath.Ext(path), ".csv") {
-		return l.perfFile(path)
+		return perfFile(path)
 	}
 	data, err := document.Read(path)
 	if err != nil {
@@ -153,10 +151,10 @@ func readFailed(path string, kind Kind, err error) *Result {
 // Bytes is like the function Bytes.
 func (l *Linter) Bytes(name string, data []byte, opt Options) *Result {
 	if opt.Kind == PerfCSV || opt.Kind == UnknownKind && looksLikePerfCSV(name, data) {
-		return l.perfBytes(name, data)
+		return perfBytes(name, data)
 	}
 	doc, problems := document.Parse(name, data)
-	c := &checker{linter: l, doc: doc, opt: opt, result: &Result{File: name, Kind: opt.Kind, Document: doc, excerpts: map[place]excerpt{}}}
+	c := &checker{linter: l, doc: doc, result: &Result{File: name, Kind: opt.Kind, Document: doc, excerpts: map[place]excerpt{}}}
 	c.lines = excerptOf(data)
 	for _, p := range problems {
 		c.problem(p)
@@ -190,7 +188,6 @@ func (l *Linter) schema(name string) (*document.Schema, error) {
 type checker struct {
 	linter  *Linter
 	doc     *document.Document
-	opt     Options
 	result  *Result
 	entries []entry
 	lines   func(int) string // for a file that has no document

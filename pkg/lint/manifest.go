@@ -9,7 +9,7 @@ import (
 )
 
 // deploymentBlocks are the blocks that belong under deployment_config.
-func deploymentBlocks() []string { return []string{"slurm", "k8s", "kubernetes", "distributed"} }
+func deploymentBlocks() []string { return []string{"slurm", "pbs", "k8s", "kubernetes", "distributed"} }
 
 // deployment is where the run goes, after blocks of the top level were moved.
 // The zero value is that of a card by itself.

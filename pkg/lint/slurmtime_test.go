@@ -41,22 +41,3 @@ func TestSlurmSecondsAddsUp(t *testing.T) {
 		}
 	})
 }
-
-func TestUnits(t *testing.T) {
-	for name, want := range map[string]string{
-		"busBandwidthGBs": "GBs", "latencyUs": "Us", "temperatureC": "C", "power0W": "W", "tokensPerS": "S", "hplTflops": "Tflops", "clockMHz": "MHz",
-		"accuracy": "", "steps": "", "S": "", "linkUPS": "", "usagePct": "Pct", "rateGbps": "Gbps",
-	} {
-		if got := unitSuffix(name); got != want {
-			t.Errorf("%s ends with %q, want %q", name, got, want)
-		}
-	}
-	for _, same := range [][2]string{{"GB/s", "GBs"}, {"%", "Pct"}, {"µs", "Us"}, {"°C", "C"}, {"TFLOPS", "Tflops"}, {"Gbit/s", "Gbps"}, {"seconds", "S"}} {
-		if plainUnit(same[0]) != plainUnit(same[1]) {
-			t.Errorf("%s and %s differ: %s, %s", same[0], same[1], plainUnit(same[0]), plainUnit(same[1]))
-		}
-	}
-	if plainUnit("ms") == plainUnit("Us") {
-		t.Error("ms is not us")
-	}
-}

@@ -14,6 +14,7 @@ import (
 	"assay/pkg/card"
 	"assay/pkg/document"
 	"assay/pkg/evidence"
+	"assay/pkg/metric"
 	"assay/pkg/plan"
 	"assay/pkg/report"
 	"assay/schemas"
@@ -47,6 +48,36 @@ func TestCardHasEveryProperty(t *testing.T) {
 	slices.Sort(fields)
 	if diff := cmp.Diff(shape(t, "card").Keys, fields); diff != "" {
 		t.Errorf("(-schema +struct)\n%s", diff)
+	}
+}
+
+// TestAggregatesAreThoseOfTheSchemas holds the words of the schemas to those that
+// are understood.
+func TestAggregatesAreThoseOfTheSchemas(t *testing.T) {
+	for _, name := range []string{"card", "manifest"} {
+		text, err := schemas.Read(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s struct {
+			Defs map[string]struct {
+				Properties map[string]struct {
+					Enum []any `json:"enum"`
+				} `json:"properties"`
+			} `json:"$defs"`
+		}
+		if err := json.Unmarshal(text, &s); err != nil {
+			t.Fatal(err)
+		}
+		var words []string
+		for _, w := range s.Defs["metric"].Properties["aggregate"].Enum {
+			if word, ok := w.(string); ok {
+				words = append(words, word)
+			}
+		}
+		if diff := cmp.Diff(metric.Aggregates(), words); diff != "" {
+			t.Errorf("%s (-understood +schema)\n%s", name, diff)
+		}
 	}
 }
 

@@ -3,12 +3,14 @@ package lint
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"assay/pkg/document"
+	"assay/pkg/metric"
 	"assay/pkg/spelling"
+	"assay/pkg/threshold"
 )
 
 func comparisons() []string { return []string{"min", "max", "equal", "not_equal"} }
@@ -24,20 +26,21 @@ func (c *checker) thresholds(list document.Node, metrics *declared, card documen
 			continue
 		}
 		c.unknownComparisons(t)
-		c.bounds(t)
 		name := t.Get("metric")
+		var known declared
+		if metrics != nil {
+			known = *metrics
+		}
+		c.bounds(t, known[name.Text()])
 		if name.Kind() != document.KindString || name.Text() == "" {
 			continue
 		}
-		var units declared
 		if metrics != nil {
-			units = *metrics
-			c.measurable(name, units, card)
+			c.measurable(name, known, card)
 		}
-		if _, known := units[name.Text()]; !known {
+		if _, ok := known[name.Text()]; !ok {
 			c.metricName(name)
 		}
-		c.equality(t, name.Text(), units)
 	}
 }
 
@@ -84,67 +87,57 @@ func comparisonWord(key string) string {
 	return ""
 }
 
-// bounds checks that there is a bound and that a value can satisfy all of them.
-func (c *checker) bounds(t document.Node) {
-	values := map[string]float64{}
+// bounds reports what is wrong with the threshold itself, as the verdict would
+// find it. What is no number at all is the schema's to report.
+func (c *checker) bounds(n document.Node, spec metric.Spec) {
+	t := threshold.Threshold{Metric: n.Get("metric").Text()}
 	given := false
-	for _, k := range comparisons() {
-		n := t.Get(k)
-		given = given || n.Given()
-		v, ok := n.Number()
-		switch {
-		case n.Kind() == document.KindString && notFinite(n.Text()):
-			c.at(Error, ThresholdNotFinite, n, fmt.Sprintf("the bound %s is %q: NaN and infinities bound nothing", k, n.Text()), "write a finite number, without quotes")
-		case ok && math.IsInf(v, 0):
-			c.at(Error, ThresholdNotFinite, n, fmt.Sprintf("the bound %s is not finite", k), "write a finite number")
-		case ok:
-			values[k] = v
+	for name, bound := range map[string]**float64{"min": &t.Min, "max": &t.Max, "equal": &t.Equal, "not_equal": &t.NotEqual} {
+		given = given || n.Get(name).Given()
+		*bound = number(n.Get(name))
+	}
+	report := func(s Severity, f threshold.Fault, message string) {
+		at, fix := n, ""
+		if f.Bound != "" {
+			at = n.Get(f.Bound)
 		}
+		if f.Code == ThresholdNotFinite {
+			fix = "write a finite number, without quotes"
+		}
+		c.at(s, f.Code, at, message, fix)
 	}
-	if !given {
-		c.at(Error, ThresholdNoBound, t, "the threshold has no bound, so it would pass everything", "add min, max, equal or not_equal")
+	for _, f := range threshold.Malformed(t) {
+		if f.Code == threshold.CodeNoMetric || f.Code == ThresholdNoBound && given {
+			continue // the schema says so
+		}
+		report(Error, f, "the threshold cannot be satisfied: "+f.Message)
 	}
-	if why := contradiction(values); why != "" {
-		c.at(Error, ThresholdEmpty, t, "no value can satisfy this threshold: "+why, "")
+	for _, f := range threshold.Unsound(t, spec) {
+		report(Warning, f, f.Message)
 	}
 }
 
-func notFinite(s string) bool {
-	switch strings.TrimLeft(strings.ToLower(strings.TrimSpace(s)), "+-") {
-	case "nan", "inf", "infinity", ".inf", ".nan":
-		return true
+// number returns the bound that a value means: a number, or the text of one.
+func number(n document.Node) *float64 {
+	v, ok := n.Number()
+	if !ok && n.Kind() == document.KindString {
+		var err error
+		v, err = strconv.ParseFloat(strings.TrimSpace(n.Text()), 64)
+		ok = err == nil
 	}
-	return false
-}
-
-// contradiction says why bounds exclude each other, or "".
-func contradiction(v map[string]float64) string {
-	low, hasMin := v["min"]
-	high, hasMax := v["max"]
-	equal, hasEqual := v["equal"]
-	not, hasNot := v["not_equal"]
-	switch {
-	case hasMin && hasMax && low > high:
-		return fmt.Sprintf("min %v is above max %v", low, high)
-	case hasEqual && hasMin && equal < low:
-		return fmt.Sprintf("equal %v is below min %v", equal, low)
-	case hasEqual && hasMax && equal > high:
-		return fmt.Sprintf("equal %v is above max %v", equal, high)
-	case hasEqual && hasNot && equal == not:
-		return fmt.Sprintf("equal and not_equal are both %v", equal)
-	case hasMin && hasMax && hasNot && low == high && low == not:
-		return fmt.Sprintf("min and max leave only %v, which not_equal excludes", not)
+	if !ok {
+		return nil
 	}
-	return ""
+	return &v
 }
 
 // measurable checks that the metric of a gate can be reported at all.
 func (c *checker) measurable(name document.Node, metrics declared, card document.Node) {
 	text := name.Text()
-	if _, ok := metrics[text]; ok || text == "performance" {
+	if _, ok := metrics[text]; ok || text == metric.Performance {
 		return
 	}
-	if strings.HasSuffix(text, "/performance") {
+	if strings.HasSuffix(text, "/"+metric.Performance) {
 		if results := card.Get("multiple_results"); !results.Given() || results.Text() == "" {
 			c.at(Error, ThresholdMetric, name, fmt.Sprintf("nothing can report %q: the card declares no multiple_results", text), "declare multiple_results, or gate performance")
 		}
@@ -156,18 +149,9 @@ func (c *checker) measurable(name document.Node, metrics declared, card document
 	known := slices.Sorted(maps.Keys(metrics))
 	message := fmt.Sprintf("nothing declares the metric %q; the card's metrics are %s", text, strings.Join(known, ", "))
 	fix := "add it to metrics"
-	if near := spelling.Nearest(text, append(known, "performance")); near != "" {
+	if near := spelling.Nearest(text, append(known, metric.Performance)); near != "" {
 		message += fmt.Sprintf("; did you mean %q?", near)
 		fix = fmt.Sprintf("write %q, or add it to metrics", near)
 	}
 	c.at(Error, ThresholdMetric, name, message, fix)
-}
-
-// equality warns of a measured quantity that must have one exact value.
-func (c *checker) equality(t document.Node, name string, units declared) {
-	equal := t.Get("equal")
-	if !equal.Given() || units[name] == "" && unitSuffix(name) == "" {
-		return
-	}
-	c.at(Warning, ThresholdEquality, equal, fmt.Sprintf("%q is measured, and a measured quantity is never exactly equal to anything", name), "use min and max")
 }

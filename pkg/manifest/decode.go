@@ -25,6 +25,7 @@ type document struct {
 	ModelDir            string             `json:"model_dir"`
 
 	Slurm       *Slurm       `json:"slurm"`
+	PBS         *PBS         `json:"pbs"`
 	K8s         *K8s         `json:"k8s"`
 	Kubernetes  *K8s         `json:"kubernetes"`
 	Distributed *Distributed `json:"distributed"`
@@ -59,6 +60,9 @@ func settle(dep *Deployment, d document) {
 	dep.at = map[string]string{}
 	if dep.Slurm == nil && d.Slurm != nil {
 		dep.Slurm, dep.at["slurm"] = d.Slurm, "/slurm"
+	}
+	if dep.PBS == nil && d.PBS != nil {
+		dep.PBS, dep.at["pbs"] = d.PBS, "/pbs"
 	}
 	if dep.Distributed == nil && d.Distributed != nil {
 		dep.Distributed, dep.at["distributed"] = d.Distributed, "/distributed"

@@ -59,8 +59,11 @@ func TestNullsAreAbsent(t *testing.T) {
 
 func TestTopLevelBlocksMoveUnderTheDeployment(t *testing.T) {
 	m := decode(t, `{"built_models": {}, "slurm": {"nodes": 2}, "distributed": {"nnodes": "4", "primus": {"x": 1}},
-		"kubernetes": {"namespace": "top"}, "deployment_config": {"slurm": {"nodes": 3}}}`)
+		"kubernetes": {"namespace": "top"}, "pbs": {"queue": "gpu"}, "deployment_config": {"slurm": {"nodes": 3}}}`)
 	d := m.Deployment
+	if d.PBS == nil || d.PBS.Queue != "gpu" || d.Pointer("pbs", "queue") != "/pbs/queue" {
+		t.Errorf("pbs %+v", d.PBS)
+	}
 	if d.Slurm.Nodes.Value != 3 || d.Distributed.NNodes.Value != 4 || d.K8s.Namespace != "top" {
 		t.Errorf("slurm %+v, distributed %+v, k8s %+v", d.Slurm, d.Distributed, d.K8s)
 	}
