@@ -115,7 +115,7 @@ func (p *planner) job(e manifest.Entry) Job {
 	size := p.size(e, levels)
 	job := Job{
 		Key:   e.Key,
-		Model: e.Card.Name,
+		Model: e.Name,
 		Scope: p.scope(e, size.nnodes),
 
 		NNodes:       size.nnodes,
@@ -151,27 +151,27 @@ func (p *planner) job(e manifest.Entry) Job {
 // checkEntry refuses an entry that is incomplete, and names what a run directly
 // on the host leaves out.
 func (p *planner) checkEntry(e manifest.Entry, job Job) {
-	if e.Card.Name == "" {
+	if e.Name == "" {
 		p.refuse(e.Pointer("name"), "a model needs a name")
 	}
 	if _, ok := p.m.Images[e.Key]; !ok {
 		p.refuse(e.Pointer(), "built_images has no entry of the same key")
 	}
 	p.warnAboutCard(e)
-	if e.Card.SkipGPUArch != "" {
+	if e.SkipGPUArch != "" {
 		p.warn(e.Pointer("skip_gpu_arch"), "the GPU architecture is not looked at: the model runs on any")
 	}
-	if e.Card.Data != "" {
-		p.warn(e.Pointer("data"), "data %q is not fetched: the script must find it by itself", e.Card.Data)
+	if e.Data != "" {
+		p.warn(e.Pointer("data"), "data %q is not fetched: the script must find it by itself", e.Data)
 	}
 	if job.Image != "" {
 		return
 	}
-	if e.Card.AdditionalDockerRunOptions != "" {
+	if e.AdditionalDockerRunOptions != "" {
 		p.warn(e.Pointer("additional_docker_run_options"), "ignored: the model runs directly on the host")
 	}
-	if e.Card.URL != "" {
-		p.warn(e.Pointer("url"), "%s is not cloned: the model runs directly on the host", e.Card.URL)
+	if e.URL != "" {
+		p.warn(e.Pointer("url"), "%s is not cloned: the model runs directly on the host", e.URL)
 	}
 }
 

@@ -26,10 +26,10 @@ type number struct {
 // nothing; on this machine a slurm block stands for the cluster.
 func (p *planner) levels(e manifest.Entry) []level {
 	model := level{scheduler: "slurm", at: e.Pointer}
-	if d := e.Card.Distributed; d != nil {
+	if d := e.Distributed; d != nil {
 		model.distributed = *d
 	}
-	if s := e.Card.Slurm; s != nil && p.usesSlurm() {
+	if s := e.Slurm; s != nil && p.usesSlurm() {
 		model.set(s.Nodes, s.GPUsPerNode)
 	}
 	dep := level{scheduler: "slurm", at: p.m.Deployment.Pointer}

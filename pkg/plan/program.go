@@ -90,7 +90,7 @@ func (p *planner) scripts(list []manifest.Script, at string) []Script {
 // context.docker_env_vars, deployment_config.env_vars, the model's env_vars.
 func (p *planner) jobEnv(e manifest.Entry) map[string]string {
 	env := maps.Clone(p.env)
-	p.addEnv(env, e.Card.EnvVars, e.Pointer("env_vars"))
+	p.addEnv(env, e.EnvVars, e.Pointer("env_vars"))
 	return env
 }
 

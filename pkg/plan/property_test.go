@@ -85,7 +85,7 @@ func TestWorldSizeIsNodesTimesRanks(t *testing.T) {
 		nnodes, nproc := rapid.IntRange(-1, 300).Draw(t, "nnodes"), rapid.IntRange(-1, 300).Draw(t, "nproc")
 		name := rapid.SampledFrom(launcher.Names()).Draw(t, "launcher")
 		m := manifestOf([]string{"a"}, func(_ int, e *manifest.Entry) {
-			e.Card.Distributed = &card.Distributed{Launcher: name, NNodes: card.Int{Value: nnodes, Set: true}, NProcPerNode: card.Int{Value: nproc, Set: true}}
+			e.Distributed = &card.Distributed{Launcher: name, NNodes: card.Int{Value: nnodes, Set: true}, NProcPerNode: card.Int{Value: nproc, Set: true}}
 		})
 		l, err := launcher.Find(name)
 		if err != nil {
@@ -110,11 +110,11 @@ func TestJobsAreDeterministicAndSurviveJSON(t *testing.T) {
 		args := rapid.SliceOf(rapid.StringMatching(`[^\x00]{0,8}`)).Draw(t, "args")
 		name := text.Filter(func(s string) bool { return s != "" }).Draw(t, "name")
 		m := manifestOf(keys().Draw(t, "keys"), func(_ int, e *manifest.Entry) {
-			e.Card.Name, e.Card.Command, e.Card.Scripts = name, nil, "run.sh"
-			e.Card.Args = card.Args{IsList: true, List: args}
-			e.Card.EnvVars = map[string]card.Scalar{}
+			e.Name, e.Command, e.Scripts = name, nil, "run.sh"
+			e.Args = card.Args{IsList: true, List: args}
+			e.EnvVars = map[string]card.Scalar{}
 			for k, v := range env {
-				e.Card.EnvVars[k] = card.Scalar(v)
+				e.EnvVars[k] = card.Scalar(v)
 			}
 		})
 		opt := plan.Options{ManifestDir: "/m"}
@@ -151,7 +151,7 @@ func TestEnvironmentPrecedence(t *testing.T) {
 		}
 		m := manifestOf([]string{"a", "b"}, func(i int, e *manifest.Entry) {
 			if i == 0 {
-				e.Card.EnvVars = vars(2, "model")
+				e.EnvVars = vars(2, "model")
 			}
 		})
 		m.Context.DockerEnvVars, m.Deployment.EnvVars = vars(0, "context"), vars(1, "deployment")
@@ -238,7 +238,7 @@ func BenchmarkJobs(b *testing.B) {
 		names = append(names, fmt.Sprintf("model-%d", i))
 	}
 	m := manifestOf(names, func(_ int, e *manifest.Entry) {
-		e.Card.Command, e.Card.Scripts, e.Card.Args = nil, "run.sh", card.Args{Text: "--a 'b c' --d e"}
+		e.Command, e.Scripts, e.Args = nil, "run.sh", card.Args{Text: "--a 'b c' --d e"}
 	})
 	b.ReportAllocs()
 	for b.Loop() {

@@ -104,7 +104,7 @@ func (p *planner) positive(n number, def int) int {
 // none. "All" is made a number where the deployment knows it.
 func (p *planner) gpus(e manifest.Entry, levels []level) int {
 	model, dep := levels[0], levels[1]
-	n := firstSet(model.gpus, number{e.Card.NGPUs, e.Pointer("n_gpus")})
+	n := firstSet(model.gpus, number{e.NGPUs, e.Pointer("n_gpus")})
 	if !n.Set || n.Value == -1 {
 		whole := firstSet(number{p.m.Deployment.GPUsPerNode, dep.at("gpus_per_node")}, dep.gpus)
 		n = firstSet(whole, n)
@@ -131,7 +131,7 @@ func (p *planner) port(levels []level) int {
 // it cannot have.
 func (p *planner) scope(e manifest.Entry, nnodes int) string {
 	at := e.Pointer("scope")
-	switch scope := e.Card.Scope; scope {
+	switch scope := e.Scope; scope {
 	case "":
 		return "job"
 	case "pair":
@@ -146,12 +146,12 @@ func (p *planner) scope(e manifest.Entry, nnodes int) string {
 	default:
 		p.refuse(at, "unknown scope %q (known: job, node, pair, group)", scope)
 	}
-	return e.Card.Scope
+	return e.Scope
 }
 
 // timeout returns the time limit in seconds, 0 for none.
 func (p *planner) timeout(e manifest.Entry) int {
-	n, where := e.Card.Timeout, "manifest: "+e.Pointer("timeout")
+	n, where := e.Timeout, "manifest: "+e.Pointer("timeout")
 	if t := p.opt.TimeoutSeconds; t != nil {
 		n, where = card.Int{Value: *t, Set: true}, "--timeout"
 	}
