@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/charmbracelet/log"
 	"golang.org/x/term"
@@ -98,11 +99,16 @@ func exit(code exitcode.Code) error {
 
 // Main runs one command and returns the exit code of the process.
 func Main(s IO, args []string) int {
+	surviveClosedPipes()
 	a := &app{IO: s}
 	root := a.root()
 	root.SetArgs(args)
 	err := root.Execute()
-	if err != nil && !errors.Is(err, errSilent) {
+	switch {
+	case err == nil, errors.Is(err, errSilent):
+	case errors.Is(err, syscall.EPIPE): // whoever read the output has seen enough
+		return 128 + int(syscall.SIGPIPE)
+	default:
 		fmt.Fprintf(s.Err, "assay: error: %v\n", err)
 	}
 	return int(exitcode.Of(err))

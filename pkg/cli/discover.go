@@ -12,6 +12,7 @@ import (
 	"assay/pkg/build"
 	"assay/pkg/card"
 	"assay/pkg/discover"
+	"assay/pkg/exitcode"
 )
 
 // selection is which cards a command works on, and what is added to them.
@@ -40,11 +41,13 @@ func addCardFlags(c *cobra.Command, s *selection) {
 
 // cards finds the selected cards.
 func (a *app) cards(ctx context.Context, s selection, required bool) ([]discover.Found, error) {
+	ctx, stop := interruptible(ctx)
+	defer stop()
 	found, err := discover.Find(ctx, discover.Options{
 		Root: s.root, Tags: s.tags, RequireTags: required, AllowDynamic: s.allowDynamic, Env: a.Env,
 	})
 	if err != nil {
-		return nil, err
+		return nil, interrupted(ctx, err)
 	}
 	for _, w := range found.Warnings {
 		a.log.Warn(w)
@@ -84,6 +87,9 @@ func (a *app) discoverCmd() *cobra.Command {
 				}
 				return writeJSON(a.Out, out)
 			}
+			if len(cards) == 0 {
+				a.log.Info("no cards below " + s.root + ": they are in models.json, scripts/<dir>/models.json or models/")
+			}
 			w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "NAME\tTAGS\tFILE")
 			for _, f := range cards {
@@ -112,8 +118,15 @@ func (a *app) buildCmd() *cobra.Command {
 			"  assay build --tags demo --stamp nightly --manifest-output nightly.json",
 		Args: exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if output == "" {
+				return exitcode.Errorf(exitcode.Invalid, "--manifest-output is empty: name a file, or - for stdout")
+			}
 			data, err := a.buildManifest(c.Context(), s, output, stamp)
 			if err != nil {
+				return err
+			}
+			if output == "-" {
+				_, err := a.Out.Write(data)
 				return err
 			}
 			if err := build.Write(output, data); err != nil {
@@ -123,7 +136,7 @@ func (a *app) buildCmd() *cobra.Command {
 		},
 	}
 	a.addSelection(c, &s)
-	c.Flags().StringVarP(&output, "manifest-output", "o", defaultManifest, "file to write")
+	c.Flags().StringVarP(&output, "manifest-output", "o", defaultManifest, "file to write; - is stdout")
 	c.Flags().StringVar(&stamp, "stamp", "", "text that marks this build in the manifest")
 	jsonFlag(c, &asJSON)
 	return c

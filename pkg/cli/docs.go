@@ -31,7 +31,6 @@ func (a *app) docsCmd() *cobra.Command {
 			}
 			root := c.Root()
 			root.DisableAutoGenTag = true
-			root.InitDefaultCompletionCmd()
 			switch args[0] {
 			case "man":
 				// A fixed date keeps the pages the same from one build to the next.

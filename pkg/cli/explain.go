@@ -26,10 +26,8 @@ func (a *app) explainCmd() *cobra.Command {
 		Example: "  assay explain latest\n  assay explain latest allreduce-2",
 	}
 	c = a.onRun(c, &arg, func(ctx context.Context, r *rundir.Run, t deploy.Target) error {
-		rep, err := a.look(ctx, r, t)
-		if err != nil {
-			return err
-		}
+		rep := a.look(ctx, r, t)
+		var err error
 		if rep.Jobs, err = chooseJobs(rep.Jobs, name); err != nil {
 			return err
 		}

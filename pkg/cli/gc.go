@@ -99,10 +99,7 @@ func (a *app) orphan(ctx context.Context, runs, id string, cancel bool) (*orphan
 		return nil, err
 	}
 	a.refresh(ctx, r, t, true)
-	rep, err := run.Judge(r)
-	if err != nil {
-		return nil, err
-	}
+	rep := run.Judge(r)
 	o := &orphan{RunID: id, Dir: r.Dir}
 	for _, j := range rep.Jobs {
 		if j.Verdict == verdict.Pending {

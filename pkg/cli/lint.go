@@ -26,7 +26,10 @@ func (a *app) lintCmd() *cobra.Command {
 			"  assay lint models/*.yaml --format github\n" +
 			"  assay lint build_manifest.json --fix",
 		Args: between(1, -1, "at least one FILE"),
-		RunE: func(_ *cobra.Command, files []string) error {
+		RunE: func(c *cobra.Command, files []string) error {
+			if asJSON && c.Flags().Changed("format") && format != "json" {
+				return exitcode.Errorf(exitcode.Invalid, "--json and --format %s exclude each other", format)
+			}
 			if asJSON {
 				format = "json"
 			}
@@ -99,7 +102,7 @@ func (a *app) readManifest(path string) ([]byte, error) {
 
 // refuseFindings checks a manifest that was just made.
 func (a *app) refuseFindings(name string, data []byte) error {
-	res := lint.Bytes(name, data, lint.Options{Kind: lint.Manifest})
+	res := lint.Bytes(name+" (not written)", data, lint.Options{Kind: lint.Manifest})
 	if !res.HasErrors() {
 		return nil
 	}

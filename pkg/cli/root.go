@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"io"
 	"strings"
 
 	"github.com/charmbracelet/log"
+	"github.com/muesli/termenv"
 	"github.com/spf13/cobra"
 
 	"assay/pkg/exitcode"
@@ -24,7 +26,7 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRun: func(*cobra.Command, []string) {
-			a.log = log.NewWithOptions(a.Err, log.Options{Level: a.level(), ReportTimestamp: false})
+			a.log = a.logger()
 		},
 	}
 	root.SuggestionsMinimumDistance = 2
@@ -39,8 +41,9 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.discoverCmd(), a.buildCmd(), a.lintCmd(), a.schemaCmd(), a.renderCmd(), a.runCmd(),
 		a.statusCmd(), a.attachCmd(), a.collectCmd(), a.cancelCmd(), a.explainCmd(),
-		a.perfCmd(), a.gcCmd(), a.probeCmd(), a.rankCmd(), a.versionCmd(), a.docsCmd(), exitCodesTopic(),
+		a.perfCmd(), a.gcCmd(), a.probeCmd(), a.rankCmd(), a.versionCmd(), a.completionCmd(), a.docsCmd(), exitCodesTopic(),
 	)
+	root.SetHelpCommand(helpCmd())
 	return root
 }
 
@@ -54,6 +57,17 @@ func knownCommand(c *cobra.Command, args []string) error {
 		hint = "; did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return exitcode.Errorf(exitcode.Invalid, "there is no command %q%s", args[0], hint)
+}
+
+// logger writes to stderr. The library asks a terminal for its colours and waits
+// for the answer as soon as it sees one; a writer that is no file keeps it from
+// that, and we know already whether there shall be colours.
+func (a *app) logger() *log.Logger {
+	l := log.NewWithOptions(struct{ io.Writer }{a.Err}, log.Options{Level: a.level()})
+	if a.color(a.ErrTTY) {
+		l.SetColorProfile(termenv.ANSI)
+	}
+	return l
 }
 
 func (a *app) level() log.Level {

@@ -106,6 +106,13 @@ func (a *app) runsDir(flag string) string {
 // prepare reads, lints and plans the manifest of a run, and checks what can be
 // known before anything is created.
 func (a *app) prepare(ctx context.Context, f runFlags) (*run.Prepared, deploy.Target, error) {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	p, t, err := a.prepareNow(ctx, f)
+	return p, t, interrupted(ctx, err)
+}
+
+func (a *app) prepareNow(ctx context.Context, f runFlags) (*run.Prepared, deploy.Target, error) {
 	path, data, err := a.manifestFor(ctx, f)
 	if err != nil {
 		return nil, nil, err
@@ -210,11 +217,8 @@ func (a *app) drive(ctx context.Context, r *rundir.Run, t deploy.Target, f watch
 	signal.Stop(signals)
 	show.Close()
 	rep, finishErr := run.Finish(r)
-	if rep.RunID == "" {
-		return fmt.Errorf("%w\nthe run is in %s; go on with: assay attach %s", errors.Join(err, finishErr), r.Dir, r.Ledger.RunID)
-	}
-	if perr := a.printRun(rep, f.json); perr != nil {
-		return perr
+	if perr := a.printRun(rep, f.json); perr != nil && !errors.Is(perr, syscall.EPIPE) { // nobody reads it any more
+		finishErr = errors.Join(finishErr, fmt.Errorf("the verdicts could not be printed: %w", perr))
 	}
 	return a.conclude(r, rep, outcome, errors.Join(err, finishErr))
 }

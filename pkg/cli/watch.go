@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,7 +60,7 @@ func classify(err error) error {
 
 // look asks the target once and judges, writing nothing but what the target
 // said.
-func (a *app) look(ctx context.Context, r *rundir.Run, t deploy.Target) (report.Run, error) {
+func (a *app) look(ctx context.Context, r *rundir.Run, t deploy.Target) report.Run {
 	unlock, err := r.Lock()
 	a.refresh(ctx, r, t, err == nil)
 	if err == nil {
@@ -85,10 +86,7 @@ func (a *app) statusCmd() *cobra.Command {
 		Example: "  assay status latest\n  assay status runs/20260102-150405-a1b2c3 --json",
 	}
 	return a.onRun(c, &arg, func(ctx context.Context, r *rundir.Run, t deploy.Target) error {
-		rep, err := a.look(ctx, r, t)
-		if err != nil {
-			return err
-		}
+		rep := a.look(ctx, r, t)
 		if err := a.printRun(rep, arg.json); err != nil {
 			return err
 		}
@@ -123,14 +121,15 @@ func (a *app) collectCmd() *cobra.Command {
 		Example: "  assay collect latest",
 	}
 	return a.onRun(c, &arg, func(ctx context.Context, r *rundir.Run, t deploy.Target) error {
-		// While another process drives the run, writing the reports is its part.
 		unlock, err := r.Lock()
-		if errors.Is(err, rundir.ErrLocked) {
-			rep, err := a.look(ctx, r, t)
-			if err != nil {
-				return err
-			}
+		switch {
+		case errors.Is(err, rundir.ErrLocked): // writing the reports is the driver's part
+			rep := a.look(ctx, r, t)
 			return errors.Join(a.printRun(rep, arg.json), exit(a.unfinished(r, rep)))
+		case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+			a.log.Warn("the run directory cannot be written; nothing is kept of this", "error", err)
+			rep := run.Judge(r)
+			return errors.Join(a.printRun(rep, arg.json), exit(rep.ExitCode))
 		}
 		if err != nil {
 			return err
@@ -138,9 +137,6 @@ func (a *app) collectCmd() *cobra.Command {
 		a.refresh(ctx, r, t, true)
 		rep, err := run.Finish(r)
 		unlock()
-		if err != nil && rep.RunID == "" {
-			return err
-		}
 		if perr := a.printRun(rep, arg.json); perr != nil {
 			return perr
 		}
@@ -185,7 +181,7 @@ func (a *app) follow(ctx context.Context, r *rundir.Run, t deploy.Target, asJSON
 	unlock, err := r.WaitLock(ctx)
 	if ctx.Err() != nil {
 		fmt.Fprintf(a.Err, "assay: no longer watching; the run goes on: assay attach %s\n", r.Ledger.RunID)
-		return exit(exitcode.Interrupted)
+		return exit(exitcode.Of(interrupted(ctx, ctx.Err())))
 	}
 	if err != nil {
 		return err
@@ -235,10 +231,7 @@ func (a *app) background(r *rundir.Run, asJSON bool) error {
 	if err := cmd.Process.Release(); err != nil {
 		return err
 	}
-	rep, err := run.Judge(r)
-	if err != nil {
-		return exitcode.With(exitcode.Error, err)
-	}
+	rep := run.Judge(r)
 	fmt.Fprintf(a.Err, "assay: the run goes on in the background; wait for it with: assay attach %s\n", r.Ledger.RunID)
 	if asJSON {
 		if err := a.printRun(rep, true); err != nil {

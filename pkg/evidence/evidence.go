@@ -188,6 +188,8 @@ const (
 type Cancel struct {
 	By string    `json:"by"` // e.g. "SIGINT", "assay cancel"
 	At time.Time `json:"at"`
+	// Jobs are the ids of those that had no verdict then; what had one keeps it.
+	Jobs []string `json:"jobs"`
 }
 
 // Evidence is all that is known about one attempt of one job.

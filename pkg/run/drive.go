@@ -222,19 +222,9 @@ func (f *flight) handles() []deploy.Handle {
 
 // finish judges a job and keeps the verdict beside its evidence.
 func (d *Driver) finish(e rundir.Entry) error {
-	j, err := judgeJob(d.Run, e)
-	if err != nil {
-		return err
-	}
-	if err := writeJobVerdict(d.Run, j); err != nil {
-		return err
-	}
-	a, dir, err := lastAttempt(d.Run, e)
-	if err != nil {
-		return err
-	}
-	d.event(Event{Kind: EventEnded, Job: &a.Job, Dir: dir, Result: &j})
-	return nil
+	j := judgeJob(d.Run, e)
+	d.event(Event{Kind: EventEnded, Job: &plan.Job{ID: e.ID, Key: e.Key}, Result: &j})
+	return writeJobVerdict(d.Run, j)
 }
 
 func (d *Driver) event(e Event) {

@@ -18,22 +18,17 @@ import (
 // directory, and adds the rows of the run to perf.csv once every job has ended.
 // Doing it again changes nothing.
 func Finish(r *rundir.Run) (report.Run, error) {
-	rep, err := Judge(r)
-	if err != nil {
-		return rep, err
-	}
+	rep := Judge(r)
+	var errs []error
 	for _, j := range rep.Jobs {
-		if err := writeJobVerdict(r, j); err != nil {
-			return rep, err
-		}
+		errs = append(errs, writeJobVerdict(r, j))
 	}
-	if rep.Verdict == verdict.Pending || pending(rep) > 0 {
-		return rep, nil
+	if pending(rep) > 0 {
+		return rep, errors.Join(errs...)
 	}
-	if err := writeReports(r, rep); err != nil {
-		return rep, err
-	}
-	return rep, appendPerf(r, rep)
+	// A report that cannot be written keeps no rows from perf.csv.
+	errs = append(errs, writeReports(r, rep), appendPerf(r, rep))
+	return rep, errors.Join(errs...)
 }
 
 // pending counts the jobs that have not ended.

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"assay/pkg/collect"
@@ -22,45 +22,38 @@ import (
 
 // Judge rebuilds the evidence of every job from the run directory and judges it.
 // It writes nothing, and gives the same result every time.
-func Judge(r *rundir.Run) (report.Run, error) {
+func Judge(r *rundir.Run) report.Run {
 	jobs := make([]report.Job, 0, len(r.Ledger.Jobs))
 	for _, e := range r.Ledger.Jobs {
-		j, err := judgeJob(r, e)
-		if err != nil {
-			return report.Run{}, err
-		}
-		jobs = append(jobs, j)
+		jobs = append(jobs, judgeJob(r, e))
 	}
 	return assemble(r, jobs)
 }
 
 // assemble puts the verdicts on the jobs together.
-func assemble(r *rundir.Run, jobs []report.Job) (report.Run, error) {
+func assemble(r *rundir.Run, jobs []report.Job) report.Run {
 	h := report.Header{RunID: r.Ledger.RunID, Dir: r.Dir, Target: r.Ledger.Target, StartedAt: r.Ledger.CreatedAt}
 	rep := report.New(h, jobs)
 	if pending(rep) > 0 {
-		return rep, nil
+		return rep
 	}
-	var err error
-	h.FinishedAt, err = lastEnd(r, jobs)
-	return report.New(h, jobs), err
+	h.FinishedAt = lastEnd(r, jobs)
+	return report.New(h, jobs)
 }
 
 // lastEnd is when the target was seen to say that the last job had ended. Like
 // the start of the run it is of the observer's clock; the clocks of the ranks'
 // hosts may differ from it and from each other.
-func lastEnd(r *rundir.Run, jobs []report.Job) (time.Time, error) {
+func lastEnd(r *rundir.Run, jobs []report.Job) time.Time {
 	var last time.Time
 	for _, j := range jobs {
+		// A job whose observations cannot be read has told so already.
 		o, err := rundir.LastObservation(filepath.Join(r.Dir, j.Directory))
-		if err != nil {
-			return last, err
-		}
-		if o != nil && o.Phase == evidence.PhaseEnded && o.At.After(last) {
+		if err == nil && o != nil && o.Phase == evidence.PhaseEnded && o.At.After(last) {
 			last = o.At
 		}
 	}
-	return last, nil
+	return last
 }
 
 // Evidence returns what is known of the newest attempt of a job.
@@ -77,28 +70,47 @@ func evidenceOf(r *rundir.Run, a plan.Attempt, dir string) (evidence.Evidence, e
 	if err != nil {
 		return evidence.Evidence{}, err
 	}
+	if cancel != nil && !slices.Contains(cancel.Jobs, a.Job.ID) {
+		cancel = nil // the job had its verdict by then
+	}
 	return collect.Evidence(dir, a, cancel)
 }
 
-func judgeJob(r *rundir.Run, e rundir.Entry) (report.Job, error) {
+// judgeJob judges the newest attempt of a job. Evidence that cannot be read is a
+// verdict on this job, and no reason not to judge the others.
+func judgeJob(r *rundir.Run, e rundir.Entry) report.Job {
+	j, err := judgeAttempt(r, e)
+	if err == nil {
+		return j
+	}
+	n, _ := r.LastAttempt(e.ID) // 0 when that cannot be read either
+	v := verdict.Verdict{
+		Word: verdict.Error, Rule: verdict.RuleUnreadable,
+		Reasons: []verdict.Reason{{Code: verdict.CodeEvidenceUnreadable, Subject: e.ID, Message: "the evidence of the job cannot be read: " + err.Error()}},
+	}
+	return report.NewJob(report.JobHeader{
+		Name: e.Key, Key: e.Key, ID: e.ID, Attempts: n, Directory: r.Rel(r.AttemptDir(e.ID, max(n, 1))),
+	}, evidence.Evidence{}, v)
+}
+
+func judgeAttempt(r *rundir.Run, e rundir.Entry) (report.Job, error) {
 	a, dir, err := lastAttempt(r, e)
 	if err != nil {
 		return report.Job{}, err
 	}
 	ev, err := evidenceOf(r, a, dir)
 	if err != nil {
-		return report.Job{}, fmt.Errorf("job %s: %w", e.ID, err)
+		return report.Job{}, err
 	}
-	v := verdict.Judge(a.Job.Expect, ev)
 	j := report.NewJob(report.JobHeader{
 		Name: a.Job.Model, Key: a.Job.Key, ID: a.Job.ID, Scope: a.Job.Scope, Attempts: a.Number, Directory: r.Rel(dir),
-	}, ev, v)
-	old, err := readJobVerdict(dir)
+	}, ev, verdict.Judge(a.Job.Expect, ev))
+	old, err := readJobVerdict(r, dir)
 	if err != nil {
 		return report.Job{}, err
 	}
 	if old != nil && weaker(j, *old) {
-		j = *old
+		return *old, nil
 	}
 	return j, nil
 }
@@ -130,22 +142,42 @@ func ended(j report.Job) int {
 	return n
 }
 
+// jobVerdict is the content of an attempt's verdict.json: the verdict with the
+// identity of the attempt it is about.
+type jobVerdict struct {
+	RunID          string     `json:"run_id"`
+	Nonce          string     `json:"nonce"`
+	ManifestDigest string     `json:"manifest_digest"`
+	Attempt        int        `json:"attempt"`
+	Job            report.Job `json:"job"`
+}
+
+func newJobVerdict(r *rundir.Run, j report.Job) jobVerdict {
+	l := r.Ledger
+	return jobVerdict{RunID: l.RunID, Nonce: l.Nonce, ManifestDigest: l.ManifestDigest, Attempt: j.Attempts, Job: j}
+}
+
 // readJobVerdict returns the final verdict on an attempt, or nil when there is
-// none yet.
-func readJobVerdict(attemptDir string) (*report.Job, error) {
-	path := filepath.Join(attemptDir, rundir.VerdictFile)
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+// none yet. A file that cannot be parsed, or that is about another attempt, is
+// none: it can be made again from the evidence.
+func readJobVerdict(r *rundir.Run, attemptDir string) (*report.Job, error) {
+	data, err := os.ReadFile(filepath.Join(attemptDir, rundir.VerdictFile))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EISDIR) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var j report.Job
-	if err := json.Unmarshal(data, &j); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	var v jobVerdict
+	if json.Unmarshal(data, &v) != nil || v.Job.Verdict == verdict.Pending || v.Job.Verdict == verdict.Unknown {
+		return nil, nil
 	}
-	return &j, nil
+	job := v.Job
+	want := newJobVerdict(r, job)
+	if v.RunID != want.RunID || v.Nonce != want.Nonce || v.ManifestDigest != want.ManifestDigest || v.Attempt != want.Attempt {
+		return nil, nil
+	}
+	return &job, nil
 }
 
 // writeJobVerdict keeps a final verdict beside its evidence. A job that has not
@@ -154,7 +186,7 @@ func writeJobVerdict(r *rundir.Run, j report.Job) error {
 	if j.Verdict == verdict.Pending {
 		return nil
 	}
-	data, err := json.MarshalIndent(j, "", "  ")
+	data, err := json.MarshalIndent(newJobVerdict(r, j), "", "  ")
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"assay/deploy"
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
+	"assay/pkg/report"
 	"assay/pkg/rundir"
 )
 
@@ -70,14 +71,12 @@ func find(runs, name string) (string, error) {
 }
 
 // IDs lists the runs below a directory, the oldest first, and what is wrong with
-// those whose ledger cannot be read. A directory that is not there has none.
+// those whose ledger cannot be read. A directory that is not there is an error for
+// errors.Is(err, fs.ErrNotExist).
 func IDs(runs string) (ids []string, damaged []error, err error) {
 	entries, err := os.ReadDir(runs)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
-	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("the runs directory cannot be read: %w", err)
 	}
 	created := map[string]time.Time{}
 	for _, e := range entries {
@@ -94,9 +93,11 @@ func IDs(runs string) (ids []string, damaged []error, err error) {
 	return ids, damaged, nil
 }
 
+// isRun says no only when it is sure: a directory that may not be read is left to
+// whoever opens it.
 func isRun(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, rundir.LedgerFile))
-	return err == nil
+	return dir != "" && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }
 
 // handles returns the jobs that are with the target and have no final verdict,
@@ -113,7 +114,7 @@ func handles(ctx context.Context, r *rundir.Run, t deploy.Target, alone bool) (d
 		if err != nil {
 			return nil, nil, err
 		}
-		final, err := readJobVerdict(dir)
+		final, err := readJobVerdict(r, dir)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -154,10 +155,25 @@ func Refresh(ctx context.Context, r *rundir.Run, t deploy.Target, alone bool) er
 
 // Cancel asks for the end of a run: no job is submitted any more, and those that
 // run are told to stop. It says how many were. alone says that the caller holds
-// the run's lock. Doing it again, or after the end, is no error.
+// the run's lock. Doing it again is no error; a run whose jobs all have their
+// verdicts is left as it is.
 func Cancel(ctx context.Context, r *rundir.Run, t deploy.Target, c evidence.Cancel, alone bool) (int, error) {
+	var errs []error
+	for _, e := range r.Ledger.Jobs {
+		_, dir, err := lastAttempt(r, e)
+		if err == nil {
+			var final *report.Job
+			if final, err = readJobVerdict(r, dir); final == nil {
+				c.Jobs = append(c.Jobs, e.ID)
+			}
+		}
+		errs = append(errs, err)
+	}
+	if len(c.Jobs) == 0 {
+		return 0, errors.Join(errs...)
+	}
 	// A full disk is no reason to leave the jobs running.
-	errs := []error{r.WriteCancel(c)}
+	errs = append(errs, r.WriteCancel(c))
 	_, hs, err := handles(ctx, r, t, alone)
 	errs = append(errs, err)
 	for _, h := range hs {

@@ -191,10 +191,10 @@ func (p *Prepared) Create(s Settings, t deploy.Target) (*rundir.Run, error) {
 	}
 	for _, j := range p.Jobs {
 		if err := p.stage(r, t, j, 1); err != nil {
-			return r, exitcode.Errorf(exitcode.Error, "job %s: cannot write its files: %w", j.ID, err)
+			return nil, exitcode.Errorf(exitcode.Error, "job %s: cannot write its files: %w", j.ID, err)
 		}
 	}
-	return r, nil
+	return r, exitcode.With(exitcode.Error, r.Commit())
 }
 
 // Attempt is a job with the identity of the run it belongs to.

@@ -26,7 +26,7 @@ func (d *Driver) resume(ctx context.Context, f *flight) error {
 		if err != nil {
 			return err
 		}
-		final, err := readJobVerdict(dir)
+		final, err := readJobVerdict(d.Run, dir)
 		if err != nil {
 			return err
 		}

@@ -49,6 +49,18 @@ func (d *Driver) waitTarget(ctx context.Context, f *flight) error {
 	}
 }
 
+// jobs are the ids of the jobs that have no verdict yet.
+func (f *flight) jobs() []string {
+	var ids []string
+	for _, a := range f.active {
+		ids = append(ids, a.attempt.Job.ID)
+	}
+	for _, e := range f.queue {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
 // onSignal is the two-stage stop: first cancel and wait, then detach.
 func (d *Driver) onSignal(f *flight, sig os.Signal) (stop bool) {
 	if f.outcome.Signal != nil {
@@ -57,7 +69,7 @@ func (d *Driver) onSignal(f *flight, sig os.Signal) (stop bool) {
 	}
 	f.outcome.Signal = sig
 	d.notice("%s: cancelling %s and waiting for the ranks to end; once more to detach", signame.Of(sig), count(len(f.active)+len(f.queue), "job"))
-	f.cancel = &evidence.Cancel{By: signame.Of(sig), At: time.Now().UTC()}
+	f.cancel = &evidence.Cancel{By: signame.Of(sig), At: time.Now().UTC(), Jobs: f.jobs()}
 	if err := d.Run.WriteCancel(*f.cancel); err != nil {
 		d.failed(f, fmt.Errorf("that the run was cancelled could not be kept: %w", err))
 	}

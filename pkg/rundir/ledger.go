@@ -112,8 +112,9 @@ func dirMode(shared bool) fs.FileMode {
 	return 0o700
 }
 
-// Create makes the directory of a new run below runs and writes the manifest and
-// the ledger into it. The directory must not exist.
+// Create makes the directory of a new run below runs and writes the manifest into
+// it. The directory must not exist. It is a run once Commit has written the
+// ledger.
 func Create(runs string, l Ledger, manifest []byte) (*Run, error) {
 	if err := l.check(); err != nil {
 		return nil, err
@@ -130,10 +131,15 @@ func Create(runs string, l Ledger, manifest []byte) (*Run, error) {
 	if err := durable.WriteFile(filepath.Join(dir, ManifestFile), manifest, r.FileMode()); err != nil {
 		return nil, fmt.Errorf("cannot keep the manifest: %w", err)
 	}
-	if err := r.writeJSON(LedgerFile, l); err != nil {
-		return nil, fmt.Errorf("cannot write the ledger: %w", err)
+	return r, nil
+}
+
+// Commit writes the ledger, when everything that it speaks of is there.
+func (r *Run) Commit() error {
+	if err := r.writeJSON(LedgerFile, r.Ledger); err != nil {
+		return fmt.Errorf("cannot write the ledger: %w", err)
 	}
-	return r, durable.SyncDir(runs)
+	return durable.SyncDir(filepath.Dir(r.Dir))
 }
 
 // makeDir creates one directory with exactly mode, whatever the umask.

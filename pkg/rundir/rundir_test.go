@@ -19,6 +19,9 @@ func newRun(t *testing.T) *Run {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := r.Commit(); err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 

@@ -187,6 +187,9 @@ func (s *suite) collect() error {
 	if err != nil {
 		return err
 	}
+	if err := r.Commit(); err != nil {
+		return err
+	}
 	dir, err := r.MakeAttemptDir("wide", 1)
 	if err != nil {
 		return err
