@@ -30,7 +30,7 @@ func TestFixed(t *testing.T) {
 		{
 			"pbs", "m.json",
 			`{"built_models":{},"pbs":{"queue":"gpu"}}`,
-			`{"built_models":{},"deployment_config":{"pbs":{"queue":"gpu"}}}`,
+			`{"built_models":{},"deployment_config": {"pbs":{"queue":"gpu"}}}`,
 		},
 		{
 			"one line", "m.json",
