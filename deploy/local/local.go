@@ -9,11 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 
 	"assay/deploy"
 	"assay/pkg/evidence"
+	"assay/pkg/exitcode"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
 )
@@ -38,7 +37,7 @@ type Options struct {
 type Target struct {
 	opt   Options
 	ports portAllocator
-	reap  sync.WaitGroup
+	reap  reaper
 }
 
 // New returns a target.
@@ -103,86 +102,6 @@ func rankArgs(a plan.Attempt, rank, port int) []string {
 	}
 }
 
-// Submit implements deploy.Target: it starts every rank of the job.
-func (t *Target) Submit(ctx context.Context, a plan.Attempt) (deploy.Handle, error) {
-	if err := ctx.Err(); err != nil {
-		return deploy.Handle{}, err
-	}
-	boot, err := bootID()
-	if err != nil {
-		return deploy.Handle{}, err
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return deploy.Handle{}, err
-	}
-	port, err := t.ports.take(a.Job.MasterPort, a.Nonce)
-	if err != nil {
-		return deploy.Handle{}, fmt.Errorf("%w: %w", deploy.ErrRefused, err)
-	}
-	j := job{Host: host, Boot: boot, Port: port}
-	for rank := range a.Job.WorldSize {
-		p, err := t.start(a, rank, port)
-		if err != nil {
-			t.stopAll(j)
-			return deploy.Handle{}, fmt.Errorf("%w: rank %d could not be started: %w", deploy.ErrRefused, rank, err)
-		}
-		j.Procs = append(j.Procs, p)
-	}
-	return j.handle()
-}
-
-func (j job) handle() (deploy.Handle, error) {
-	data, err := json.Marshal(j)
-	if err != nil {
-		return deploy.Handle{}, err
-	}
-	id := "no process"
-	if len(j.Procs) > 0 {
-		id = "pid " + strconv.Itoa(j.Procs[0].PID)
-	}
-	return deploy.Handle{Target: Name, ID: id, Data: data}, nil
-}
-
-// start starts the wrapper of one rank, detached from this process and its
-// terminal.
-func (t *Target) start(a plan.Attempt, rank, port int) (process, error) {
-	dir, err := rundir.MakeRankDir(a.Dir, rank)
-	if err != nil {
-		return process{}, err
-	}
-	log, err := os.OpenFile(filepath.Join(dir, rundir.WrapperLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return process{}, err
-	}
-	defer log.Close()
-	if info, err := os.Stat(dir); err == nil && info.Mode()&0o070 != 0 {
-		_ = log.Chmod(0o660) // as open as the directory; a log that is not, is still a log
-	}
-	// No context: the rank outlives this process.
-	cmd := exec.Command(t.opt.Binary, rankArgs(a, rank, port)...) //nolint:noctx // see above
-	cmd.Env = t.opt.Env
-	cmd.Dir = a.Dir
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return process{}, err
-	}
-	p := process{Rank: rank, PID: cmd.Process.Pid}
-	p.Start, err = startTime(p.PID)
-	// The exit status is of no interest: the end marker has it. Reaping keeps the
-	// process table clean and lets waiters see the end.
-	t.reap.Go(func() { _ = cmd.Wait() })
-	return p, err
-}
-
-// stopAll undoes a submission that failed half-way.
-func (t *Target) stopAll(j job) {
-	for _, p := range j.Procs {
-		_ = p.signal(syscall.SIGTERM)
-	}
-}
-
 // Observe implements deploy.Target.
 func (t *Target) Observe(_ context.Context, handles []deploy.Handle) ([]evidence.Observation, error) {
 	now := time.Now().UTC()
@@ -205,9 +124,25 @@ func (t *Target) Observe(_ context.Context, handles []deploy.Handle) ([]evidence
 			out[i].Phase, out[i].Word = evidence.PhaseRunning, "RUNNING"
 		default:
 			out[i].Phase, out[i].Word = evidence.PhaseEnded, "ENDED"
+			out[i].Ranks = t.withoutEvidence(j)
 		}
 	}
 	return out, nil
+}
+
+// withoutEvidence names the ranks whose wrapper said, by its exit code, that it
+// could not keep its evidence. Only the process that started them knows.
+func (t *Target) withoutEvidence(j job) map[int]string {
+	var ranks map[int]string
+	for _, p := range j.Procs {
+		if code, ok := t.reap.exited(p.PID); ok && code == int(exitcode.Error) {
+			if ranks == nil {
+				ranks = map[int]string{}
+			}
+			ranks[p.Rank] = fmt.Sprintf("its wrapper ended with exit code %d: it could not keep its evidence", code)
+		}
+	}
+	return ranks
 }
 
 func decode(h deploy.Handle) (job, error) {

@@ -37,7 +37,11 @@ func Evidence(dir string, a plan.Attempt, cancel *evidence.Cancel) (evidence.Evi
 	e.Ranks = make([]evidence.Rank, a.Job.WorldSize)
 	over := e.Scheduler != nil && e.Scheduler.Phase == evidence.PhaseEnded
 	eachRank(len(e.Ranks), func(rank int) {
-		e.Ranks[rank] = readRank(rundir.RankDir(dir, rank), a.Identity(rank), a.Job, over)
+		r := readRank(rundir.RankDir(dir, rank), a.Identity(rank), a.Job, over)
+		if note := e.Scheduler.Note(rank); note != "" && r.State != evidence.RankEnded && r.Unreadable == "" {
+			r.Unreadable = note
+		}
+		e.Ranks[rank] = r
 	})
 	return e, nil
 }

@@ -245,3 +245,22 @@ func TestPromisedFileThatIsGone(t *testing.T) {
 		t.Errorf("unreadable is %q", r.Unreadable)
 	}
 }
+
+// What the target knows of a rank without an end counts as evidence that could
+// not be kept.
+func TestTargetsNoteOnARank(t *testing.T) {
+	f := newFixture(t)
+	r := rundir.Run{Dir: f.dir}
+	if err := r.AppendObservation(f.dir, evidence.Observation{Source: "test", Phase: evidence.PhaseEnded, Word: "ENDED", Ranks: map[int]string{0: "its disk was full"}}); err != nil {
+		t.Fatal(err)
+	}
+	if r := f.collect(t); r.Unreadable != "" {
+		t.Errorf("a rank that ended is %q", r.Unreadable)
+	}
+	if err := os.Remove(filepath.Join(f.rank(0), rundir.EndFile)); err != nil {
+		t.Fatal(err)
+	}
+	if r := f.collect(t); r.Unreadable != "its disk was full" {
+		t.Errorf("unreadable is %q", r.Unreadable)
+	}
+}

@@ -156,12 +156,23 @@ const (
 
 // Observation is one answer of a target about one job.
 type Observation struct {
-	Source string    `json:"source"`           // what was asked: "local", "squeue", "sacct" …
-	Phase  Phase     `json:"phase"`            //
-	Word   string    `json:"word,omitempty"`   // the target's own word: "RUNNING", "TIMEOUT" …
-	Bad    bool      `json:"bad,omitempty"`    // the word stands for a failure (TIMEOUT, NODE_FAIL …)
-	Detail string    `json:"detail,omitempty"` // the target's own explanation
-	At     time.Time `json:"at"`               // when it was seen, by the observer's clock
+	Source string `json:"source"`           // what was asked: "local", "squeue", "sacct" …
+	Phase  Phase  `json:"phase"`            //
+	Word   string `json:"word,omitempty"`   // the target's own word: "RUNNING", "TIMEOUT" …
+	Bad    bool   `json:"bad,omitempty"`    // the word stands for a failure (TIMEOUT, NODE_FAIL …)
+	Detail string `json:"detail,omitempty"` // the target's own explanation
+	// Ranks is what the target knows of single ranks that may have left no record:
+	// that their wrapper could not keep it. By rank; mostly empty.
+	Ranks map[int]string `json:"ranks,omitempty"`
+	At    time.Time      `json:"at"` // when it was seen, by the observer's clock
+}
+
+// Note returns what the target knows of a rank, "" when it knows nothing.
+func (o *Observation) Note(rank int) string {
+	if o == nil {
+		return ""
+	}
+	return o.Ranks[rank]
 }
 
 // Launch says whether the job was handed to its target.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 
 	"assay/deploy"
 	"assay/pkg/evidence"
+	"assay/pkg/exitcode"
 	"assay/pkg/plan"
 	"assay/pkg/report"
 	"assay/pkg/rundir"
@@ -326,8 +328,7 @@ func TestOpenByName(t *testing.T) {
 			t.Errorf("%q was found", name)
 		}
 	}
-	var missing *os.PathError
-	if _, err := Open(filepath.Join(runs, "none"), "latest"); err == nil || errors.As(err, &missing) {
+	if _, err := Open(filepath.Join(runs, "none"), "latest"); !errors.Is(err, fs.ErrNotExist) || exitcode.Of(err) != exitcode.Invalid {
 		t.Errorf("no runs directory: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -18,7 +19,7 @@ func (r *Run) AppendObservation(attemptDir string, o evidence.Observation) error
 	if err != nil {
 		return err
 	}
-	if last != nil && last.Source == o.Source && last.Phase == o.Phase && last.Word == o.Word && last.Detail == o.Detail {
+	if last != nil && last.Source == o.Source && last.Phase == o.Phase && last.Word == o.Word && last.Detail == o.Detail && maps.Equal(last.Ranks, o.Ranks) {
 		return nil
 	}
 	line, err := json.Marshal(o)
