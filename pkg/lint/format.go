@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"assay/pkg/phrase"
 )
 
 // Formats returns the names of the output formats.
@@ -59,7 +61,7 @@ func writeGitHub(w io.Writer, results []*Result) {
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 	for _, r := range results {
 		for _, f := range r.Findings {
-			fmt.Fprintf(w, "::%s file=%s", f.Severity, property.Replace(f.File))
+			fmt.Fprintf(w, "::%s file=%s", f.Severity, property.Replace(phrase.Escape(f.File)))
 			if f.Line > 0 {
 				fmt.Fprintf(w, ",line=%d,col=%d", f.Line, f.Column)
 			}
@@ -70,7 +72,7 @@ func writeGitHub(w io.Writer, results []*Result) {
 			if f.Fix != "" {
 				message += "\n" + f.Fix
 			}
-			fmt.Fprintf(w, ",title=%s::%s\n", property.Replace(f.Code), data.Replace(message))
+			fmt.Fprintf(w, ",title=%s::%s\n", property.Replace(f.Code), data.Replace(phrase.Clean(message)))
 		}
 	}
 }

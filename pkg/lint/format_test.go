@@ -51,11 +51,15 @@ no such:file,%.json: error: READ_FAILED: cannot be read: no such file or directo
 	}
 }
 
-func TestTextNeverDrivesTheTerminal(t *testing.T) {
-	data := "{\"built_images\": {}, \"built_models\": {\"\x1b]0;x\": 1}, \"context\": {\"\u202e\x7f\": 0}}"
-	got := write(t, "text", []*lint.Result{lint.Bytes("build_manifest.json\x1b[2J", []byte(data), lint.Options{})}, lint.WriteOptions{Source: true})
-	if strings.ContainsAny(got, "\x1b\x7f\u202e") {
-		t.Errorf("control characters got through: %q", got)
+// TestNothingDrivesTheTerminal: JSON and SARIF have escapes of their own, the
+// formats for people and for logs get ours.
+func TestNothingDrivesTheTerminal(t *testing.T) {
+	data := "{\"built_images\": {}, \"built_models\": {\"\x1b]0;x\a\": 1}, \"context\": {\"\u202e\x7f\": 0}}"
+	for _, format := range []string{"text", "github"} {
+		got := write(t, format, []*lint.Result{lint.Bytes("build_manifest.json\x1b[2J", []byte(data), lint.Options{})}, lint.WriteOptions{Source: true})
+		if strings.ContainsAny(got, "\x1b\x7f\a\u202e") {
+			t.Errorf("%s: control characters got through: %q", format, got)
+		}
 	}
 }
 
