@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,11 +12,12 @@ import (
 	"github.com/joho/godotenv"
 
 	"assay/pkg/exitcode"
+	"assay/pkg/regular"
 )
 
 // loadDotenv parses the file. Nothing in it is executed.
 func loadDotenv(o Options) (Vars, error) {
-	data, err := os.ReadFile(o.Path)
+	data, err := regular.ReadFile(o.Path, maxFile)
 	if err != nil {
 		return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s: %w", o.Path, err)
 	}

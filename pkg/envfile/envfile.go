@@ -6,7 +6,7 @@
 // the manifest's env_vars.
 //
 // Values are secrets to this package. Vars never prints one, and errors carry
-// bash's own words without the source lines and traces that would show values.
+// bash's own words without source lines and traces, with *** in place of values.
 package envfile
 
 import (
@@ -28,6 +28,9 @@ const (
 
 // DefaultTimeout bounds the sourcing of a shell file.
 const DefaultTimeout = 30 * time.Second
+
+// maxFile is the largest env_file whose text is looked at, in bytes.
+const maxFile = 64 << 20
 
 // Options says which file to read and how.
 type Options struct {

@@ -3,7 +3,6 @@ package envfile
 import (
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"syscall"
 
 	"assay/pkg/phrase"
+	"assay/pkg/regular"
 )
 
 // messageLimit bounds the part of an error that bash wrote, in bytes.
@@ -29,15 +29,23 @@ func ending(err error) string {
 }
 
 // quoteBash turns what bash wrote to stderr into the end of an error message.
-// Lines that show source text or traces would show values, and are left out.
-func quoteBash(path, said string) string {
+// Lines that show source text or traces would show values, and are left out;
+// values in other lines are blanked. Where not all values are known, only what
+// bash itself said of a line of the file is left.
+func quoteBash(path, said string, hide secrets) string {
+	if len(said) >= stderrLimit {
+		said = hide.hideCut(said)
+	}
+	strict := !hide.complete || regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(path)+`: line \d+: (syntax error|unexpected EOF)`).MatchString(said)
 	var lines []string
 	for _, line := range strings.Split(said, "\n") {
 		line = strings.TrimRight(line, "\r \t")
 		if line == "" || strings.HasPrefix(line, "+") || echoesSource(path, line) {
 			continue
 		}
-		lines = append(lines, phrase.Line(withoutValue(path, line)))
+		if text := shown(path, line, hide, strict); text != "" {
+			lines = append(lines, phrase.Line(text))
+		}
 	}
 	text := strings.Join(lines, "; ")
 	if text == "" {
@@ -47,6 +55,33 @@ func quoteBash(path, said string) string {
 		text = "…" + strings.ToValidUTF8(text[len(text)-messageLimit:], "")
 	}
 	return ": " + text
+}
+
+// shown is what may be shown of a line, or "".
+func shown(path, line string, hide secrets, strict bool) string {
+	where := regexp.MustCompile(`^` + regexp.QuoteMeta(path) + `: line \d+: `).FindString(line)
+	switch {
+	case where != "" && strict:
+		text := withoutWords(withoutValue(path, line)[len(where):])
+		return where + hide.hide(strings.TrimPrefix(text[max(strings.LastIndex(text, ": "), 0):], ": "))
+	case strict:
+		return ""
+	case where != "":
+		return where + hide.hide(withoutValue(path, line)[len(where):])
+	}
+	return hide.hide(line)
+}
+
+// withoutWords blanks the words of the file that a syntax error quotes, and
+// leaves those of the grammar.
+func withoutWords(text string) string {
+	grammar := regexp.MustCompile("^`(\\W+|newline|if|then|elif|else|fi|for|in|do|done|while|until|case|esac|select|function|time)'$")
+	return regexp.MustCompile("`.*'").ReplaceAllStringFunc(text, func(word string) string {
+		if grammar.MatchString(word) {
+			return word
+		}
+		return "`" + blank + "'"
+	})
 }
 
 // echoesSource recognises the second line of a syntax error, which repeats the
@@ -78,7 +113,7 @@ func withoutValue(path, line string) string {
 
 // assigns reports whether line n of the file holds an assignment.
 func assigns(path string, n int) bool {
-	data, err := os.ReadFile(path)
+	data, err := regular.ReadFile(path, maxFile)
 	if err != nil {
 		return true // when in doubt, hide
 	}

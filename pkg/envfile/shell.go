@@ -1,6 +1,7 @@
 package envfile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,19 +22,25 @@ import (
 const ownPrefix = "__assay_"
 
 // reader is the program that bash runs. $1 is the file, $2 is env. The path is an
-// argument, never text of the program. Descriptor 3 takes the result: it moves
-// out of the way of a file that uses it, and nothing the file prints can reach
-// it. The file is sourced as a plain statement, so that its own `set -e` works;
-// whatever it left switched on is switched off before the environment is read.
-const reader = `exec {__assay_fd}>&3 3>&-
+// argument, never text of the program. Descriptor 3 takes the result, descriptor
+// 4 all variables before the file and, should it fail, after it: they move out of
+// the way of a file that uses them, and nothing the file prints can reach them.
+// Traces of the file go nowhere. The file is sourced as a plain statement, so that
+// its own `set -e` works; whatever it left switched on is switched off before the
+// environment is read.
+const reader = `exec {__assay_fd}>&3 {__assay_said}>&4 {BASH_XTRACEFD}>/dev/null 3>&- 4>&-
 __assay_file=$1 __assay_env=$2
 shift 2
+declare -p >&"$__assay_said"
+printf '\0' >&"$__assay_said"
+trap '\builtin declare -p >&"$__assay_said"' EXIT
 set -a
 . "$__assay_file"
 __assay_status=$?
 set +aeux
-trap - EXIT ERR DEBUG RETURN
+trap - ERR DEBUG RETURN
 [ "$__assay_status" -eq 0 ] || \builtin exit "$__assay_status"
+trap - EXIT
 \builtin exec "$__assay_env" -0 >&"$__assay_fd"
 `
 
@@ -55,6 +62,11 @@ func loadShell(ctx context.Context, o Options) (Vars, error) {
 		return Vars{}, fmt.Errorf("env_file %s: %w", o.Path, err)
 	}
 	defer dump.Close()
+	variables, err := memoryFile()
+	if err != nil {
+		return Vars{}, fmt.Errorf("env_file %s: %w", o.Path, err)
+	}
+	defer variables.Close()
 
 	timeout := o.Timeout
 	if timeout <= 0 {
@@ -62,7 +74,7 @@ func loadShell(ctx context.Context, o Options) (Vars, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	said, runErr := source(limited, o, dump, bash, env)
+	said, runErr := source(limited, o, []*os.File{dump, variables}, bash, env)
 	if ctx.Err() != nil {
 		return Vars{}, ctx.Err()
 	}
@@ -71,18 +83,27 @@ func loadShell(ctx context.Context, o Options) (Vars, error) {
 			"env_file %s: not done after %v, so it was ended; it must not wait for anything", o.Path, timeout)
 	}
 	if runErr != nil {
-		return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s: %s%s", o.Path, ending(runErr), quoteBash(o.Path, said))
+		return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s: %s%s", o.Path, ending(runErr), explain(o, said, variables))
 	}
 	after, err := readDump(dump)
 	if err != nil {
-		return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s: %w%s", o.Path, err, quoteBash(o.Path, said))
+		return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s: %w%s", o.Path, err, explain(o, said, variables))
 	}
 	return changes(toMap(o.Base), after), nil
 }
 
+// explain says what bash said, without the values that variables holds.
+func explain(o Options, said string, variables *os.File) string {
+	declared, err := readAll(variables)
+	if err != nil {
+		declared = "" // then only what is safe without it is said
+	}
+	return quoteBash(o.Path, said, newSecrets(o, declared))
+}
+
 // source runs bash and returns the last it wrote to stderr. Should ctx end, the
 // process group gets TERM and, after the grace, KILL.
-func source(ctx context.Context, o Options, dump *os.File, bash, env string) (string, error) {
+func source(ctx context.Context, o Options, files []*os.File, bash, env string) (string, error) {
 	grace := o.Grace
 	if grace <= 0 {
 		grace = time.Second
@@ -93,7 +114,7 @@ func source(ctx context.Context, o Options, dump *os.File, bash, env string) (st
 	if !isDir(cmd.Dir) {
 		cmd.Dir = filepath.Dir(o.Path)
 	}
-	cmd.ExtraFiles = []*os.File{dump}
+	cmd.ExtraFiles = files
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = grace
@@ -132,17 +153,14 @@ func memoryFile() (*os.File, error) {
 // readDump parses NUL-separated NAME=VALUE words. Every environment that was
 // really read back has at least `_`.
 func readDump(f *os.File) (map[string]string, error) {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(f)
+	data, err := readAll(f)
 	if err != nil {
 		return nil, err
 	}
 	if len(data) == 0 {
 		return nil, errors.New("it ended bash (exit, exec or set -n) before its variables could be read back")
 	}
-	return toMap(strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")), nil
+	return toMap(strings.Split(strings.TrimSuffix(data, "\x00"), "\x00")), nil
 }
 
 // findTool looks for a program in the usual places first, so that a file or an
@@ -173,17 +191,23 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// lastBytes reads r to its end and returns the last limit bytes.
+// lastBytes reads r to its end and returns the last limit bytes, from the
+// beginning of a line where there is one.
 func lastBytes(r io.Reader, limit int) string {
 	var kept []byte
+	cut := false
 	buf := make([]byte, limit)
 	for {
 		n, err := r.Read(buf)
 		kept = append(kept, buf[:n]...)
 		if len(kept) > limit {
 			kept = append(kept[:0], kept[len(kept)-limit:]...)
+			cut = true
 		}
 		if err != nil {
+			if _, rest, found := bytes.Cut(kept, []byte("\n")); found && cut {
+				kept = rest
+			}
 			return string(kept)
 		}
 	}

@@ -7,7 +7,7 @@ import "maps"
 func Redact(j Job) Job {
 	j.Env = maps.Clone(j.Env)
 	for name := range j.Env {
-		if secret(name) {
+		if LooksSecret(name) {
 			j.Env[name] = hidden
 		}
 	}

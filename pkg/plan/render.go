@@ -96,7 +96,7 @@ func (d *description) environment(j Job) {
 			label = "environment"
 		}
 		value := quote(j.Env[name])
-		if secret(name) {
+		if LooksSecret(name) {
 			value = hidden
 		}
 		d.line(label, quote(name)+"="+value)
@@ -205,9 +205,9 @@ func quote(s string) string {
 	return q
 }
 
-// secret says whether the value of a variable should not be shown. It is asked
+// LooksSecret says whether the value of a variable should not be shown. It is asked
 // of the name only, and rather hides too much.
-func secret(name string) bool {
+func LooksSecret(name string) bool {
 	name = strings.ToUpper(name)
 	if name == "PWD" || name == "OLDPWD" {
 		return false // directories
