@@ -12,6 +12,7 @@ import (
 	"assay/deploy"
 	"assay/pkg/evidence"
 	"assay/pkg/plan"
+	"assay/pkg/regular"
 	"assay/pkg/rundir"
 )
 
@@ -85,16 +86,19 @@ func wrapperRank(pid int, jobFile string) (int, bool) {
 	return rank, err == nil
 }
 
+// maxMarker is the largest begin marker that is read, in bytes.
+const maxMarker = 1 << 20
+
 // began lists the ranks of this very attempt that left a begin marker.
 func began(a plan.Attempt) map[int]bool {
 	ranks := map[int]bool{}
 	for rank := range a.Job.WorldSize {
-		data, err := os.ReadFile(filepath.Join(rundir.RankDir(a.Dir, rank), rundir.BeginFile))
+		data, err := regular.ReadFile(filepath.Join(rundir.RankDir(a.Dir, rank), rundir.BeginFile), maxMarker)
 		if err != nil {
 			continue
 		}
 		var b evidence.Begin
-		if json.Unmarshal(data, &b) == nil && b.Nonce == a.Nonce && b.Attempt == a.Number {
+		if json.Unmarshal(data, &b) == nil && b.Identity == a.Identity(rank) {
 			ranks[rank] = true
 		}
 	}

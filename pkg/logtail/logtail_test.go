@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,6 +39,13 @@ func TestLast(t *testing.T) {
 				t.Errorf("more is %t, want %t\n%s", more, c.more, diff)
 			}
 		})
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, more := Last(pipe, 3); got != nil || more {
+		t.Errorf("a pipe gave %q", got)
 	}
 	if got, more := Last(filepath.Join(t.TempDir(), "none"), 3); got != nil || more {
 		t.Errorf("a missing file gave %q", got)

@@ -10,6 +10,7 @@ import (
 	"assay/pkg/evidence"
 	"assay/pkg/phrase"
 	"assay/pkg/run"
+	"assay/pkg/regular"
 	"assay/pkg/rundir"
 )
 
@@ -78,9 +79,12 @@ func exists(path string) bool {
 	return err == nil
 }
 
+// maxMetrics is the largest metrics.json that is looked at, in bytes.
+const maxMetrics = 16 << 20
+
 // lastMetric is the newest reading of rank 0, or "" when there is none yet.
 func (j *jobLine) lastMetric() string {
-	data, err := os.ReadFile(filepath.Join(rundir.RankDir(j.dir, 0), rundir.MetricsFile))
+	data, err := regular.ReadFile(filepath.Join(rundir.RankDir(j.dir, 0), rundir.MetricsFile), maxMetrics)
 	if err != nil {
 		return ""
 	}

@@ -2,9 +2,11 @@ package progress
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -140,5 +142,29 @@ func TestTailPrintsWholeLines(t *testing.T) {
 	want := "[triad 1] one\n[triad 1] two \\x1b[2J\n[triad 1] half\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A workload may put a pipe in the place of a file of its rank; nothing waits
+// for it.
+func TestPipesAreNotWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	var out bytes.Buffer
+	p := New(Options{Out: &out, Tail: true, Quiet: true})
+	submitted, ended := events(dir)
+	for _, name := range []string{rundir.StdoutFile, rundir.MetricsFile} {
+		path := filepath.Join(rundir.RankDir(dir, 0), name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), syscall.Mkfifo(path, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Event(submitted)
+	if got := newJobLine(submitted).lastMetric(); got != "" {
+		t.Errorf("a pipe gave the reading %q", got)
+	}
+	p.Event(ended)
+	p.Close()
+	if out.Len() > 0 {
+		t.Errorf("a pipe gave %q", &out)
 	}
 }
