@@ -86,6 +86,9 @@ func (a *app) target(name string) (deploy.Target, error) {
 	return nil, exitcode.Errorf(exitcode.Invalid, "target %q is not available in this version; available: %s", name, strings.Join(known, ", "))
 }
 
+// notice tells a person something that is no error.
+func (a *app) notice(text string) { a.log.Warn(text) }
+
 // errSilent is an error that has already been told.
 var errSilent = errors.New("already reported")
 

@@ -3,8 +3,10 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -12,6 +14,7 @@ import (
 	"assay/pkg/document"
 	"assay/pkg/exitcode"
 	"assay/pkg/lint"
+	"assay/pkg/phrase"
 	"assay/schemas"
 )
 
@@ -83,10 +86,10 @@ func (a *app) tellBuilt(path string, manifest []byte, asJSON bool) error {
 	if err := json.Unmarshal(manifest, &m); err != nil {
 		return err
 	}
-	keys := sortedKeys(m.BuiltModels)
+	keys := slices.Sorted(maps.Keys(m.BuiltModels))
 	if asJSON {
 		return writeJSON(a.Out, map[string]any{"manifest": path, "models": keys})
 	}
-	_, err := fmt.Fprintf(a.Out, "%s: %s\n", path, plural(len(keys), "model"))
+	_, err := fmt.Fprintf(a.Out, "%s: %s\n", path, phrase.Count(len(keys), "model"))
 	return err
 }

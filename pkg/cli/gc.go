@@ -10,9 +10,9 @@ import (
 
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
+	"assay/pkg/phrase"
 	"assay/pkg/run"
 	"assay/pkg/rundir"
-	"assay/pkg/verdict"
 )
 
 // orphan is a run that has not ended and that no process drives.
@@ -73,7 +73,7 @@ func (a *app) printOrphans(found []orphan, cancel, asJSON bool) error {
 		if cancel {
 			state = fmt.Sprintf("%d told to stop", o.Cancelled)
 		}
-		if _, err := fmt.Fprintf(a.Out, "%s: %s without a verdict, %s\n", o.RunID, plural(o.Pending, "job"), state); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "%s: %s without a verdict, %s\n", o.RunID, phrase.Count(o.Pending, "job"), state); err != nil {
 			return err
 		}
 	}
@@ -100,12 +100,7 @@ func (a *app) orphan(ctx context.Context, runs, id string, cancel bool) (*orphan
 	}
 	a.refresh(ctx, r, t, true)
 	rep := run.Judge(r)
-	o := &orphan{RunID: id, Dir: r.Dir}
-	for _, j := range rep.Jobs {
-		if j.Verdict == verdict.Pending {
-			o.Pending++
-		}
-	}
+	o := &orphan{RunID: id, Dir: r.Dir, Pending: rep.Pending()}
 	if o.Pending == 0 {
 		return nil, nil
 	}

@@ -10,7 +10,6 @@ import (
 	"assay/pkg/exitcode"
 	"assay/pkg/perfcsv"
 	"assay/pkg/run"
-	"assay/pkg/verdict"
 )
 
 func (a *app) perfCmd() *cobra.Command {
@@ -142,11 +141,9 @@ func (a *app) rowsOf(runs, id string) ([]perfcsv.Row, error) {
 		return nil, err
 	}
 	rep := run.Judge(r)
-	for _, j := range rep.Jobs {
-		if j.Verdict == verdict.Pending {
-			a.log.Warn("left out: the run has not ended", "run", id)
-			return nil, nil
-		}
+	if rep.Pending() > 0 {
+		a.log.Warn("left out: the run has not ended", "run", id)
+		return nil, nil
 	}
 	return run.PerfRows(r, rep)
 }

@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,7 +80,7 @@ func (a *app) printRendered(j plan.Job, files map[string]string) error {
 	if _, err := fmt.Fprint(a.Out, plan.Describe(j)); err != nil {
 		return err
 	}
-	for _, name := range sortedKeys(files) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if _, err := fmt.Fprintf(a.Out, "\n# %s\n%s\n", name, files[name]); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"assay/deploy"
 	"assay/pkg/exitcode"
 	"assay/pkg/perfcsv"
+	"assay/pkg/phrase"
 	"assay/pkg/progress"
 	"assay/pkg/report"
 	"assay/pkg/run"
@@ -185,7 +186,7 @@ func (a *app) run(ctx context.Context, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	a.log.Info(fmt.Sprintf("run %s: %s on %s, in %s", r.Ledger.RunID, plural(len(p.Jobs), "job"), t.Name(), a.short(r.Dir)))
+	a.log.Info(fmt.Sprintf("run %s: %s on %s, in %s", r.Ledger.RunID, phrase.Count(len(p.Jobs), "job"), t.Name(), a.short(r.Dir)))
 	if f.noWait {
 		return a.background(r, f.json)
 	}
@@ -216,7 +217,7 @@ func (a *app) drive(ctx context.Context, r *rundir.Run, t deploy.Target, f watch
 	// From here on a signal ends the process: what is left to do can be done again.
 	signal.Stop(signals)
 	show.Close()
-	rep, finishErr := run.Finish(r)
+	rep, finishErr := run.Finish(r, a.notice)
 	if perr := a.printRun(rep, f.json); perr != nil && !errors.Is(perr, syscall.EPIPE) { // nobody reads it any more
 		finishErr = errors.Join(finishErr, fmt.Errorf("the verdicts could not be printed: %w", perr))
 	}

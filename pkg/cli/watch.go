@@ -16,10 +16,10 @@ import (
 	"assay/deploy"
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
+	"assay/pkg/phrase"
 	"assay/pkg/report"
 	"assay/pkg/run"
 	"assay/pkg/rundir"
-	"assay/pkg/verdict"
 )
 
 // runArg is what the commands that take a RUN have in common.
@@ -97,17 +97,14 @@ func (a *app) statusCmd() *cobra.Command {
 // unfinished is the exit code of a run that may not have ended. It says what can
 // be done when nobody drives it.
 func (a *app) unfinished(r *rundir.Run, rep report.Run) exitcode.Code {
-	for _, j := range rep.Jobs {
-		if j.Verdict != verdict.Pending {
-			continue
-		}
-		if unlock, err := r.Lock(); err == nil {
-			unlock()
-			fmt.Fprintf(a.Err, "assay: the run has not ended, and no process drives it; go on with: assay attach %s\n", r.Ledger.RunID)
-		}
-		return exitcode.Pending
+	if rep.Pending() == 0 {
+		return rep.ExitCode
 	}
-	return rep.ExitCode
+	if unlock, err := r.Lock(); err == nil {
+		unlock()
+		fmt.Fprintf(a.Err, "assay: the run has not ended, and no process drives it; go on with: assay attach %s\n", r.Ledger.RunID)
+	}
+	return exitcode.Pending
 }
 
 func (a *app) collectCmd() *cobra.Command {
@@ -135,7 +132,7 @@ func (a *app) collectCmd() *cobra.Command {
 			return err
 		}
 		a.refresh(ctx, r, t, true)
-		rep, err := run.Finish(r)
+		rep, err := run.Finish(r, a.notice)
 		unlock()
 		if perr := a.printRun(rep, arg.json); perr != nil {
 			return perr
@@ -210,7 +207,7 @@ func (a *app) cancelCmd() *cobra.Command {
 		if arg.json {
 			return writeJSON(a.Out, map[string]any{"run_id": r.Ledger.RunID, "jobs_told_to_stop": n})
 		}
-		_, err = fmt.Fprintf(a.Out, "run %s: %s told to stop; see: assay collect %s\n", r.Ledger.RunID, plural(n, "job"), r.Ledger.RunID)
+		_, err = fmt.Fprintf(a.Out, "run %s: %s told to stop; see: assay collect %s\n", r.Ledger.RunID, phrase.Count(n, "job"), r.Ledger.RunID)
 		return err
 	})
 }

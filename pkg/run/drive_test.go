@@ -155,7 +155,7 @@ func drive(t *testing.T, d *Driver) (report.Run, []string, Outcome) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep, err := Finish(d.Run)
+	rep, err := Finish(d.Run, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestFinalVerdictAndWeakerEvidence(t *testing.T) {
 	if err := os.Rename(end, end+".away"); err != nil {
 		t.Fatal(err)
 	}
-	second, err := Finish(r)
+	second, err := Finish(r, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestFinalVerdictAndWeakerEvidence(t *testing.T) {
 		t.Fatal(err)
 	}
 	passing(t)(a)
-	after, err := Finish(r)
+	after, err := Finish(r, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -409,3 +409,5 @@ func TestAmbiguousSubmission(t *testing.T) {
 		t.Errorf("verdict %s, %d submissions, notices %q", rep.Verdict, len(target.submits), notices)
 	}
 }
+
+func quiet(string) {}

@@ -11,35 +11,23 @@ import (
 	"assay/pkg/perfcsv"
 	"assay/pkg/report"
 	"assay/pkg/rundir"
-	"assay/pkg/verdict"
 )
 
 // Finish judges every job, keeps the verdicts and the reports in the run
 // directory, and adds the rows of the run to perf.csv once every job has ended.
-// Doing it again changes nothing.
-func Finish(r *rundir.Run) (report.Run, error) {
+// Doing it again changes nothing. notice is told what a person should know.
+func Finish(r *rundir.Run, notice func(string)) (report.Run, error) {
 	rep := Judge(r)
 	var errs []error
 	for _, j := range rep.Jobs {
 		errs = append(errs, writeJobVerdict(r, j))
 	}
-	if pending(rep) > 0 {
+	if rep.Pending() > 0 {
 		return rep, errors.Join(errs...)
 	}
 	// A report that cannot be written keeps no rows from perf.csv.
-	errs = append(errs, writeReports(r, rep), appendPerf(r, rep))
+	errs = append(errs, writeReports(r, rep), appendPerf(r, rep, notice))
 	return rep, errors.Join(errs...)
-}
-
-// pending counts the jobs that have not ended.
-func pending(rep report.Run) int {
-	n := 0
-	for _, j := range rep.Jobs {
-		if j.Verdict == verdict.Pending {
-			n++
-		}
-	}
-	return n
 }
 
 func writeReports(r *rundir.Run, rep report.Run) error {
@@ -67,7 +55,7 @@ func writeReports(r *rundir.Run, rep report.Run) error {
 // appendPerf adds the rows of a finished run to its perf.csv, once. Where they
 // will begin is on disk before the append, so that after a crash between the
 // append and the record of it only the end of the file has to be searched.
-func appendPerf(r *rundir.Run, rep report.Run) error {
+func appendPerf(r *rundir.Run, rep report.Run, notice func(string)) error {
 	path := r.Ledger.PerfCSV
 	if path == "" {
 		return nil
@@ -89,8 +77,12 @@ func appendPerf(r *rundir.Run, rep report.Run) error {
 			return err
 		}
 	}
-	if _, err := perfcsv.AppendMissing(rec.Path, rows, rec.Offset); err != nil {
+	done, err := perfcsv.AppendMissing(rec.Path, rows, rec.Offset)
+	if err != nil {
 		return perfError(path, err)
+	}
+	if done.Torn != "" {
+		notice(fmt.Sprintf("%s ended in a row that its writer, killed in the middle, had not finished; that piece is now in %s", path, done.Torn))
 	}
 	rec.Done = true
 	return r.WritePerf(rec)

@@ -34,7 +34,7 @@ func Judge(r *rundir.Run) report.Run {
 func assemble(r *rundir.Run, jobs []report.Job) report.Run {
 	h := report.Header{RunID: r.Ledger.RunID, Dir: r.Dir, Target: r.Ledger.Target, StartedAt: r.Ledger.CreatedAt}
 	rep := report.New(h, jobs)
-	if pending(rep) > 0 {
+	if rep.Pending() > 0 {
 		return rep
 	}
 	h.FinishedAt = lastEnd(r, jobs)

@@ -15,6 +15,7 @@ import (
 	"assay/deploy"
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
+	"assay/pkg/phrase"
 	"assay/pkg/report"
 	"assay/pkg/rundir"
 )
@@ -65,7 +66,7 @@ func find(runs, name string) (string, error) {
 	case 1:
 		return filepath.Join(runs, match[0]), nil
 	case 0:
-		return "", fmt.Errorf("no run %q in %s (%s there); name a run directory, or --runs DIR", name, runs, count(len(ids), "run"))
+		return "", fmt.Errorf("no run %q in %s (%s there); name a run directory, or --runs DIR", name, runs, phrase.Count(len(ids), "run"))
 	}
 	return "", fmt.Errorf("%q is the beginning of %d runs: %s", name, len(match), strings.Join(match, ", "))
 }

@@ -8,6 +8,7 @@ import (
 
 	"assay/deploy"
 	"assay/pkg/evidence"
+	"assay/pkg/phrase"
 	"assay/pkg/signame"
 )
 
@@ -68,7 +69,7 @@ func (d *Driver) onSignal(f *flight, sig os.Signal) (stop bool) {
 		return true
 	}
 	f.outcome.Signal = sig
-	d.notice("%s: cancelling %s and waiting for the ranks to end; once more to detach", signame.Of(sig), count(len(f.active)+len(f.queue), "job"))
+	d.notice("%s: cancelling %s and waiting for the ranks to end; once more to detach", signame.Of(sig), phrase.Count(len(f.active)+len(f.queue), "job"))
 	f.cancel = &evidence.Cancel{By: signame.Of(sig), At: time.Now().UTC(), Jobs: f.jobs()}
 	if err := d.Run.WriteCancel(*f.cancel); err != nil {
 		d.failed(f, fmt.Errorf("that the run was cancelled could not be kept: %w", err))

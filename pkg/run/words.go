@@ -9,8 +9,6 @@ import (
 	"assay/pkg/verdict"
 )
 
-func count(n int, noun string) string { return phrase.Count(n, noun) }
-
 // Describe says what a signal did to the jobs of a run.
 func (o Outcome) Describe(rep report.Run, id string) string {
 	dropped, judged := 0, 0
@@ -23,12 +21,12 @@ func (o Outcome) Describe(rep report.Run, id string) string {
 			judged++
 		}
 	}
-	text := fmt.Sprintf("stopped by %s: %s ended", signame.Of(o.Signal), count(judged, "job"))
+	text := fmt.Sprintf("stopped by %s: %s ended", signame.Of(o.Signal), phrase.Count(judged, "job"))
 	if dropped > 0 {
-		text += fmt.Sprintf(", %s never started", count(dropped, "job"))
+		text += fmt.Sprintf(", %s never started", phrase.Count(dropped, "job"))
 	}
 	if o.Detached {
-		return text + fmt.Sprintf(", %s still running; go on with: assay attach %s", count(o.Running, "job"), id)
+		return text + fmt.Sprintf(", %s still running; go on with: assay attach %s", phrase.Count(o.Running, "job"), id)
 	}
 	return text + ", none is running"
 }
