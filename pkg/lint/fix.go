@@ -2,9 +2,12 @@ package lint
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 
 	"assay/pkg/document"
@@ -15,8 +18,9 @@ import (
 // Fix rewrites what has one right answer in a file: it moves deployment blocks
 // from the top level of a manifest under deployment_config. It returns the
 // change as a unified diff, and whether there is one. The rest of the file stays
-// as it is, byte by byte; the file is replaced atomically. An error carries
-// exitcode.Invalid.
+// as it is, byte by byte; the file is replaced atomically, and where path is a
+// link, the file it leads to. A file that would then say anything else is left
+// alone. An error carries exitcode.Invalid.
 func Fix(path string) (diff string, changed bool, err error) {
 	data, err := document.Read(path)
 	if err != nil {
@@ -26,11 +30,15 @@ func Fix(path string) (diff string, changed bool, err error) {
 	if err != nil || bytes.Equal(fixed, data) {
 		return "", false, err
 	}
+	target, err := filepath.EvalSymlinks(path) // a link stays a link
+	if err != nil {
+		return "", false, fmt.Errorf("%s cannot be rewritten: %w", path, err)
+	}
 	mode := fs.FileMode(0o644)
-	if info, err := os.Stat(path); err == nil {
+	if info, err := os.Stat(target); err == nil {
 		mode = info.Mode().Perm()
 	}
-	if err := durable.WriteFile(path, fixed, mode); err != nil {
+	if err := durable.WriteFile(target, fixed, mode); err != nil {
 		return "", false, fmt.Errorf("%s cannot be rewritten: %w", path, err)
 	}
 	return unifiedDiff(path, string(data), string(fixed)), true, nil
@@ -60,20 +68,67 @@ func Fixed(name string, data []byte) ([]byte, error) {
 	if config.Given() && config.Kind() != document.KindObject {
 		return nil, exitcode.Errorf(exitcode.Invalid, "%s: deployment_config is not an object, so nothing can be moved under it", name)
 	}
-	var fixed string
+	texts := []string{""}
 	var err error
 	if doc.Format() == document.FormatYAML {
-		fixed, err = document.MoveYAML(doc, blocks, "deployment_config")
+		texts, err = document.MoveYAML(doc, blocks, "deployment_config")
 	} else {
-		fixed = moveJSON(doc, blocks, config)
+		texts[0] = moveJSON(doc, blocks, config)
 	}
 	if err != nil {
 		return nil, exitcode.With(exitcode.Invalid, fmt.Errorf("%s: %w", name, err))
 	}
-	if doc.HasBOM() {
-		fixed = "\ufeff" + fixed
+	var refused error
+	for _, text := range texts {
+		if doc.HasBOM() {
+			text = "\ufeff" + text
+		}
+		if err := moved(name, data, []byte(text), blocks); err == nil {
+			return []byte(text), nil
+		} else if refused == nil {
+			refused = err
+		}
 	}
-	return []byte(fixed), nil
+	return nil, exitcode.Errorf(exitcode.Invalid, "%s: %s cannot be moved without changing what the file says (%w); move it by hand", name, strings.Join(blocks, ", "), refused)
+}
+
+// moved checks that a text has the content of the one before, but for blocks
+// that now stand under deployment_config, and no more errors.
+func moved(name string, before, after []byte, blocks []string) error {
+	was, _ := document.Parse(name, before)
+	is, problems := document.Parse(name, after)
+	if is == nil {
+		return errors.New(problems[len(problems)-1].Message)
+	}
+	want, _ := was.Value().(map[string]any)
+	config, _ := want["deployment_config"].(map[string]any)
+	if config == nil {
+		config = map[string]any{}
+	}
+	for _, b := range blocks {
+		config[b] = want[b]
+		delete(want, b)
+	}
+	want["deployment_config"] = config
+	if !reflect.DeepEqual(want, is.Value()) {
+		return errors.New("an anchor or a text would mean something else")
+	}
+	linter := New()
+	if a, b := linter.Bytes(name, before, Options{}).count(Error), linter.Bytes(name, after, Options{}).count(Error); b > a {
+		return fmt.Errorf("there would be %d errors instead of %d", b, a)
+	}
+	return nil
+}
+
+// count returns how many findings have a severity.
+func (r *Result) count(s Severity) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity == s {
+			n++
+		}
+	}
+	return n
 }
 
 // movable returns the keys of the top-level blocks that are in force. One that
