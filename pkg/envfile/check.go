@@ -2,10 +2,11 @@ package envfile
 
 import "fmt"
 
-// SyntaxError says why a dotenv file cannot be read. It holds no value of it.
+// SyntaxError says why a file cannot be read. It holds no value of it.
 type SyntaxError struct {
-	Line    int // from 1; 0 when it is not known
-	Message string
+	Line     int // from 1; 0 when it is not known
+	Message  string
+	Accepted bool // the file is read all the same
 }
 
 // Error returns the line and the message.

@@ -69,10 +69,10 @@ func dotenvFault(data []byte, err error) *SyntaxError {
 	text := err.Error()
 	if m := regexp.MustCompile(`(?s)^unexpected character (.+) in variable name near (".*")$`).FindStringSubmatch(text); m != nil {
 		near, _ := strconv.Unquote(m[2])
-		return &SyntaxError{lineAt(data, len(data)-len(near)), fmt.Sprintf("unexpected character %s in a variable name; every line must be NAME=value", m[1])}
+		return &SyntaxError{Line: lineAt(data, len(data)-len(near)), Message: fmt.Sprintf("unexpected character %s in a variable name; every line must be NAME=value", m[1])}
 	}
 	if rest, ok := strings.CutPrefix(text, "unterminated quoted value "); ok {
-		return &SyntaxError{lineAt(data, bytes.LastIndex(data, []byte(rest))), "a quoted value is not closed"}
+		return &SyntaxError{Line: lineAt(data, bytes.LastIndex(data, []byte(rest))), Message: "a quoted value is not closed"}
 	}
 	return &SyntaxError{Message: "it is not a dotenv file; every line must be NAME=value"}
 }
