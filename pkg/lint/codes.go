@@ -101,7 +101,7 @@ func Codes() []Rule {
 		{ArgsSyntax, Error, "args is one string and cannot be split into words."},
 		{EnvName, Warning, "A name of an environment variable is not one that a shell can read."},
 		{EnvFileMissing, Error, "The env_file cannot be read."},
-		{EnvFileSyntax, Error, "The env_file has a syntax error."},
+		{EnvFileSyntax, Error, "The env_file has a syntax error; a warning where it is accepted all the same, or cannot be checked."},
 		{PerfHeader, Error, "The header of the perf.csv is not the known one."},
 		{PerfWidth, Error, "A row of the perf.csv has too few or too many cells."},
 		{PerfQuote, Error, "A quoted cell of the perf.csv is malformed."},

@@ -2,8 +2,11 @@ package lint
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -12,7 +15,8 @@ import (
 	"assay/pkg/envfile"
 )
 
-// envFile checks the env_file of a deployment without running it.
+// envFile checks the env_file of a deployment without running it. Findings have
+// no source line: it may hold a value that is nobody else's business.
 func (c *checker) envFile(config document.Node) {
 	n := config.Get("env_file")
 	if n.Kind() != document.KindString || n.Text() == "" {
@@ -27,39 +31,77 @@ func (c *checker) envFile(config document.Node) {
 		c.at(Error, EnvFileMissing, n, "the env_file "+err.Error(), "the path is relative to the manifest")
 		return
 	}
-	var f *Finding
+	check := shellSyntax
 	if config.Get("env_file_format").Text() == "dotenv" {
-		f = dotenvSyntax(data)
-	} else {
-		f = shellSyntax(data)
+		check = dotenvSyntax
 	}
-	if f == nil {
-		return
+	if f := check(data); f != nil {
+		f.File, f.Code = path, EnvFileSyntax
+		c.entries = append(c.entries, entry{*f, n.Position()})
 	}
-	f.File, f.Severity, f.Code = path, Error, EnvFileSyntax
-	c.entries = append(c.entries, entry{*f, n.Position()})
-	c.result.excerpts[placeOf(*f)] = cut(excerptOf(data)(f.Line), f.Column)
 }
 
-// shellSyntax parses the file as bash would. Columns of the parser count bytes.
+// shellSyntax has bash parse the file.
 func shellSyntax(data []byte) *Finding {
-	if i := bytes.IndexByte(data, 0); i >= 0 {
-		line := bytes.Count(data[:i], []byte("\n")) + 1
-		return &Finding{Line: line, Column: 1, Message: "the file has a NUL byte, which no shell reads"}
+	fault, err := envfile.CheckShell(context.Background(), data)
+	return shellFinding(data, fault, err)
+}
+
+// shellFinding words what bash said. Where bash could not be asked, another
+// parser stands in, and what that refuses is only a suspicion: it does not
+// understand all that bash does.
+func shellFinding(data []byte, fault *envfile.SyntaxError, err error) *Finding {
+	switch {
+	case err != nil:
+		f := parsed(data)
+		if f != nil {
+			f.Message = fmt.Sprintf("the env_file cannot be checked: %s, and the parser that stands in does not understand this: %s", err, f.Message)
+		}
+		return f
+	case fault == nil:
+		return nil
+	case fault.Accepted:
+		return &Finding{Line: max(fault.Line, 1), Column: 1, Severity: Warning, Message: "bash accepts this, with a warning: " + fault.Message}
 	}
-	_, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(bytes.NewReader(data), "")
-	if err == nil {
+	f := &Finding{Line: max(fault.Line, 1), Column: 1, Severity: Error, Message: "bash refuses this: " + fault.Message}
+	place := parsed(data)
+	switch {
+	case place == nil:
+	case place.Line == f.Line:
+		f.Column = place.Column
+	case strings.Contains(fault.Message, "unexpected end of file") && unclosed.MatchString(place.Message):
+		// bash names the end of the file, the other parser what is open there.
+		f.Line, f.Column = place.Line, place.Column
+		f.Message += " (" + place.Message + ")"
+	}
+	return f
+}
+
+// unclosed are the words of the parser about what is not complete; they quote
+// the grammar, and nothing of the file.
+var unclosed = regexp.MustCompile(`must be followed by|must end with|^reached EOF`)
+
+// maxParsed bounds what is handed to the parser: it recurses, and a stack without
+// bounds ends the process.
+const maxParsed = 32 << 10
+
+// parsed returns the place where the parser, whose columns count bytes, gives up.
+func parsed(data []byte) *Finding {
+	if len(data) > maxParsed {
 		return nil
 	}
-	f := &Finding{Line: 1, Column: 1, Message: "bash would refuse this: " + err.Error()}
+	_, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(bytes.NewReader(data), "")
+	f := &Finding{Line: 1, Column: 1, Severity: Warning}
 	var pos syntax.Pos
 	var parse syntax.ParseError
 	var lang syntax.LangError
 	switch {
 	case errors.As(err, &parse):
-		pos, f.Message = parse.Pos, "bash would refuse this: "+parse.Text
+		pos, f.Message = parse.Pos, parse.Text
 	case errors.As(err, &lang):
-		pos, f.Message = lang.Pos, "bash would refuse this: "+lang.Feature
+		pos, f.Message = lang.Pos, lang.Feature
+	default:
+		return nil
 	}
 	if pos.IsValid() {
 		f.Line, f.Column = int(pos.Line()), runeColumn(data, int(pos.Line()), int(pos.Col()))
@@ -79,7 +121,7 @@ func dotenvSyntax(data []byte) *Finding {
 	if fault == nil {
 		return nil
 	}
-	return &Finding{Line: max(fault.Line, 1), Column: 1, Message: fault.Message}
+	return &Finding{Line: max(fault.Line, 1), Column: 1, Severity: Error, Message: fault.Message}
 }
 
 // excerptOf returns a function that finds lines of a file, the byte order mark
