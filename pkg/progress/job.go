@@ -9,8 +9,8 @@ import (
 
 	"assay/pkg/evidence"
 	"assay/pkg/phrase"
-	"assay/pkg/run"
 	"assay/pkg/regular"
+	"assay/pkg/run"
 	"assay/pkg/rundir"
 )
 
