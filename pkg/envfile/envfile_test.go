@@ -76,6 +76,8 @@ func TestShell(t *testing.T) {
 		{"standard input is empty", "read -r LINE || true; A=[$LINE]\n", nil, map[string]string{"A": "[]", "LINE": ""}, nil},
 		{"no positional parameters", "A=$#\n", nil, map[string]string{"A": "0"}, nil},
 		{"a daemon that keeps everything open", "sleep 20 &\nA=1\n", nil, map[string]string{"A": "1"}, nil},
+		{"LANGUAGE is as it was", "A=1\n", base("LANGUAGE=de", "LC_ALL=C.UTF-8"), map[string]string{"A": "1"}, nil},
+		{"LANGUAGE of the file", "LANGUAGE=de\n", nil, map[string]string{"LANGUAGE": "de"}, nil},
 		{"odd inherited names survive", "A=1\n", base("FOO-BAR=1", "x.y=2"), map[string]string{"A": "1"}, nil},
 	}
 	for _, tt := range tests {

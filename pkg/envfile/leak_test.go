@@ -47,6 +47,7 @@ func TestMessagesShowNoValue(t *testing.T) {
 		{"command, values known", computed + "$DB x\n", nil, "line 2: ***: command not found"},
 		{"builtin is shadowed", computed + "builtin() { :; }\necho \"login with $DB failed\" >&2\nreturn 3\n", nil, "env_file"},
 		{"syntax", "A=1\nTOKEN=hunter2 (\n", nil, "line 2: syntax error near unexpected token `('"},
+		{"syntax, another language", "A=1\nTOKEN=$(hunter2 (\n", base("LANGUAGE=de", "LC_ALL=C.UTF-8"), "syntax error"},
 		{"syntax, token", "case x hunter2\n", nil, "line 1: syntax error near unexpected token `***'"},
 		{"syntax, after output", computed + "echo \"login with $DB failed\" >&2\nfi\n", nil, "line 3: syntax error near unexpected token `fi'"},
 		{"syntax, open quote", "TOKEN=\"hunter2\n", nil, "line 1: unexpected EOF while looking for matching `\"'"},

@@ -44,6 +44,10 @@ trap - EXIT
 \builtin exec "$__assay_env" -0 >&"$__assay_fd"
 `
 
+// messageLanguage is the variable that makes bash speak English, whatever the
+// locale: only messages that are understood can be cleared of values.
+const messageLanguage = "LANGUAGE"
+
 // stderrLimit bounds what is kept of bash's messages, in bytes.
 const stderrLimit = 4096
 
@@ -89,7 +93,14 @@ func loadShell(ctx context.Context, o Options) (Vars, error) {
 	if err != nil {
 		return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s: %w%s", o.Path, err, explain(o, said, variables))
 	}
-	return changes(toMap(o.Base), after), nil
+	before := toMap(o.Base)
+	if after[messageLanguage] == "C" { // ours
+		delete(after, messageLanguage)
+		if old, had := before[messageLanguage]; had {
+			after[messageLanguage] = old
+		}
+	}
+	return changes(before, after), nil
 }
 
 // explain says what bash said, without the values that variables holds.
@@ -109,7 +120,7 @@ func source(ctx context.Context, o Options, files []*os.File, bash, env string) 
 		grace = time.Second
 	}
 	cmd := exec.CommandContext(ctx, bash, "--noprofile", "--norc", "-c", reader, "bash", o.Path, env)
-	cmd.Env = withoutWithheld(o.Base)
+	cmd.Env = append(withoutWithheld(o.Base), messageLanguage+"=C")
 	cmd.Dir = o.Dir
 	if !isDir(cmd.Dir) {
 		cmd.Dir = filepath.Dir(o.Path)
