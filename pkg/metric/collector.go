@@ -17,8 +17,9 @@ const (
 
 // Collector picks readings out of the lines of a log while they pass. It keeps
 // the last reading of each source and name. A value that is no number stands
-// like any other: it takes the place of an earlier reading of the same name. It
-// is safe for concurrent use.
+// like any other: it takes the place of an earlier reading of the same name. A
+// line that may be cut takes no place: it is kept beside what whole lines said.
+// It is safe for concurrent use.
 type Collector struct {
 	declared map[string]struct{}
 
@@ -35,11 +36,30 @@ type Collector struct {
 type slot struct {
 	source Source
 	name   string
+	cut    bool
 }
 
 type entry struct {
 	reading Reading
 	problem Problem // set when Code is not empty; then reading does not count
+	trail   string  // what followed the metric on its line
+	twice   Problem // set when lines that say different things have one name
+}
+
+// name is the metric that the line was about, "" when it names none.
+func (e entry) name() string {
+	if e.problem.Code != "" {
+		return e.problem.Name
+	}
+	return e.reading.Name
+}
+
+// value is how messages call what the line said.
+func (e entry) value() string {
+	if e.problem.Code != "" {
+		return "no number"
+	}
+	return e.reading.Text
 }
 
 // NewCollector returns a Collector that reads `performance:` lines, and
@@ -60,7 +80,14 @@ func nameSet(names []string) map[string]struct{} {
 
 // Line looks at one line of output, with or without its line end. Place says
 // where it is from, for example "stdout". The line is not kept.
-func (c *Collector) Line(line []byte, place string) {
+func (c *Collector) Line(line []byte, place string) { c.look(line, place, false) }
+
+// Unended looks at what follows the last line end of a stream that is over. When
+// its writer was ended in the middle, it is half of a line; the reading says so,
+// and whoever knows how the writer ended decides.
+func (c *Collector) Unended(line []byte, place string) { c.look(line, place, true) }
+
+func (c *Collector) look(line []byte, place string, cut bool) {
 	perf := bytes.Contains(line, []byte(performanceTag))
 	equals := -1
 	if len(c.declared) > 0 {
@@ -70,10 +97,11 @@ func (c *Collector) Line(line []byte, place string) {
 		return
 	}
 	line = bytes.TrimRight(line, "\r\n")
-	if bytes.IndexByte(line, '\r') >= 0 { // a progress bar that was drawn over
-		for part := range bytes.SplitSeq(line, []byte("\r")) {
-			c.Line(part, place)
+	if last := bytes.LastIndexByte(line, '\r'); last >= 0 { // a progress bar that was drawn over
+		for part := range bytes.SplitSeq(line[:last], []byte("\r")) {
+			c.look(part, place, false)
 		}
+		c.look(line[last+1:], place, cut)
 		return
 	}
 	if len(line) > maxLine {
@@ -82,7 +110,7 @@ func (c *Collector) Line(line []byte, place string) {
 	if !perf && equals < len(line) && bytes.IndexByte(line, 0x1b) < 0 && !c.declaresKeyAt(line, equals) {
 		return
 	}
-	c.text(strings.Trim(stripEscapes(string(line)), " \t"), place)
+	c.text(strings.Trim(stripEscapes(string(line)), " \t"), place, cut)
 }
 
 // declaresKeyAt is the cheap refusal of the many lines that hold an equals sign
@@ -95,42 +123,40 @@ func (c *Collector) declaresKeyAt(line []byte, equals int) bool {
 }
 
 // text looks at one line without its line end and escape codes.
-func (c *Collector) text(line, place string) {
+func (c *Collector) text(line, place string, cut bool) {
 	if line == "" {
 		return
 	}
-	if r, p, found := parsePerformance(line); found {
-		c.record(SourcePerformance, r, p, place)
+	if e, found := parsePerformance(line, c.declared); found {
+		c.record(SourcePerformance, e, place, cut)
 		return
 	}
 	if r, p, found := parseKeyValue(line, c.declared); found {
-		c.record(SourceKeyValue, r, p, place)
+		c.record(SourceKeyValue, entry{reading: r, problem: p}, place, cut)
 	}
 }
 
-func (c *Collector) record(source Source, r Reading, p Problem, place string) {
-	r.Source, p.Source, r.Place = source, source, place
-	if p.Code != "" && place != "" {
-		p.Message = place + ": " + p.Message
+func (c *Collector) record(source Source, e entry, place string, cut bool) {
+	e.reading.Source, e.problem.Source, e.reading.Place, e.reading.Unended = source, source, place, cut
+	if e.problem.Code != "" && place != "" {
+		e.problem.Message = place + ": " + e.problem.Message
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changed.Add(1)
-	name := r.Name
-	if p.Code != "" {
-		name = p.Name
-	}
+	name := e.name()
 	if name == "" {
 		if len(c.loose) < maxProblems {
-			c.loose = append(c.loose, p)
+			c.loose = append(c.loose, e.problem)
 		} else {
 			c.dropped++
 		}
 		return
 	}
-	key := slot{source, name}
+	key := slot{source, name, cut}
 	if i, ok := c.index[key]; ok {
-		c.entries[i] = entry{r, p}
+		e.twice = overwritten(c.entries[i], e)
+		c.entries[i] = e
 		return
 	}
 	if len(c.entries) >= maxNames {
@@ -138,7 +164,20 @@ func (c *Collector) record(source Source, r Reading, p Problem, place string) {
 		return
 	}
 	c.index[key] = len(c.entries)
-	c.entries = append(c.entries, entry{r, p})
+	c.entries = append(c.entries, e)
+}
+
+// overwritten says that next takes the place of old although their lines go on
+// differently after the metric, so that they may be two things. Once said, it
+// stays said.
+func overwritten(old, next entry) Problem {
+	if old.trail == next.trail {
+		return old.twice
+	}
+	called := func(e entry) string { return strings.TrimSpace(e.name() + " " + e.trail) }
+	r := Reading{Name: next.name(), Source: SourcePerformance}
+	return disagreement(r, "%s was reported as %s of %q and as %s of %q, and is one metric; the last of them counts",
+		r.Name, old.value(), clip(called(old)), next.value(), clip(called(next)))
 }
 
 // Changed counts the readings and problems seen so far. It grows whenever Result
@@ -157,6 +196,9 @@ func (c *Collector) Result() ([]Reading, []Problem) {
 			problems = append(problems, e.problem)
 		} else {
 			readings = append(readings, e.reading)
+		}
+		if e.twice.Code != "" {
+			problems = append(problems, e.twice)
 		}
 	}
 	problems = append(problems, c.loose...)

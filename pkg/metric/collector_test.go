@@ -80,6 +80,54 @@ func checkProblems(t *testing.T, want []string, got []Problem) {
 	}
 }
 
+// What may be cut stands beside what whole lines said, and says so.
+func TestLineWithoutAnEnd(t *testing.T) {
+	col := NewCollector([]string{"k"})
+	col.Line([]byte("performance: 5 tps"), "out")
+	col.Line([]byte("k=7"), "out")
+	col.Unended([]byte("10%\rk=8\rperformance: 6 tps"), "out")
+	col.Unended([]byte("k=9"), "err")
+	readings, problems := col.Result()
+	if diff := cmp.Diff([]string{"performance tps=5", "key_value k=8", "performance tps=6", "key_value k=9"}, describe(readings)); diff != "" || len(problems) > 0 {
+		t.Fatal(diff, problems)
+	}
+	for i, want := range []bool{false, false, true, true} {
+		if readings[i].Unended != want {
+			t.Errorf("%+v", readings[i])
+		}
+	}
+}
+
+// Lines of one metric that go on differently never overwrite each other unsaid.
+func TestOverwrittenIsSaid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		col := NewCollector(nil)
+		trails := map[string]map[string]bool{}
+		for range rapid.IntRange(0, 12).Draw(t, "lines") {
+			value := rapid.SampledFrom([]string{"1", "2", "nan", "n/a"}).Draw(t, "value")
+			name := rapid.SampledFrom([]string{"tps", "GB/s", "x"}).Draw(t, "name")
+			trail := rapid.SampledFrom([]string{"", "on a", "on b"}).Draw(t, "trail")
+			col.Line([]byte("performance: "+value+" "+name+" "+trail), "")
+			if trails[name] == nil {
+				trails[name] = map[string]bool{}
+			}
+			trails[name][trail] = true
+		}
+		_, problems := col.Result()
+		said := map[string]bool{}
+		for _, p := range problems {
+			if p.Code == CodeDisagrees {
+				said[p.Name] = true
+			}
+		}
+		for name, different := range trails {
+			if said[name] != (len(different) > 1) {
+				t.Fatalf("%s: %v, %+v", name, different, problems)
+			}
+		}
+	})
+}
+
 // A value that is printed is read back exactly.
 func TestPrintedValueIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -161,7 +209,7 @@ func TestLongLineOfAProgressBar(t *testing.T) {
 func FuzzLine(f *testing.F) {
 	for _, s := range []string{
 		"performance: 14164 samples_per_second", "performance: 1,234 x", "a=1", "\x1b[32ma=1.5 GB/s\x1b[0m",
-		"[rank0]:performance: n/a y", "performance: 0x10 z", "performance: -.5e-3/s, q\r\n", "performance:", "a==2", "\x1b]0;t\a a=3",
+		"[rank0]:performance: n/a y", "performance: 0x10 z", "performance: -.5e-3/s, q\r\n", "performance: 1 GB/s read", "performance:", "a==2", "\x1b]0;t\a a=3",
 	} {
 		f.Add([]byte(s))
 	}
@@ -169,6 +217,7 @@ func FuzzLine(f *testing.F) {
 		col := NewCollector([]string{"a"})
 		before := bytes.Clone(line)
 		col.Line(line, "stdout")
+		col.Unended(line, "stdout")
 		if !bytes.Equal(before, line) {
 			t.Fatal("the line was changed")
 		}

@@ -3,7 +3,10 @@ package metric
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"assay/pkg/phrase"
 )
 
 // performanceTag starts a reading. It is lower case: programs print
@@ -13,38 +16,41 @@ const performanceTag = "performance:"
 // maxName is the longest metric name, in bytes.
 const maxName = 256
 
-// parsePerformance reads `performance: <number>[unit][,] <metric>`. What follows
-// the metric is ignored. Found is false when the line is no such line; else p
+// parsePerformance reads `performance: <number>[unit][,] <metric>`. The unit may
+// also be a word of its own before the metric. What follows the metric is no part
+// of the reading. Found is false when the line is no such line; else the problem
 // has a code when the line is one and gives no reading.
-func parsePerformance(line string) (r Reading, p Problem, found bool) {
+func parsePerformance(line string, declared map[string]struct{}) (e entry, found bool) {
 	rest, ok := afterTag(line)
 	if !ok {
-		return r, p, false
+		return e, false
 	}
 	words := performanceWords(rest)
 	if len(words) == 0 {
-		return r, notANumber("", "%q gives no value", clip(line)), true
+		return entry{problem: notANumber("", "%q gives no value", clip(line))}, true
 	}
-	name := performanceName(words[1:])
 	q, err := parseValue(words[0])
+	unit, name, trail := performanceMetric(words[1:], q.unit == "", declared)
+	e.trail = trail
 	switch {
 	case err != nil && !startsNumber(words[0]):
 		if len(words) > 2 {
-			return r, p, false // a sentence
+			return e, false // a sentence
 		}
-		return r, notANumber("", "%q gives no number after performance: (was a variable empty?)", clip(line)), true
+		e.problem = notANumber("", "%q gives no number after performance: (was a variable empty?)", clip(line))
 	case err != nil:
-		return r, notANumber(name, "%q is no reading: %v", clip(line), err), true
+		e.problem = notANumber(name, "%q is no reading: %v", clip(line), err)
 	case name == "":
-		return r, notANumber("", "%q names no metric; print performance: <number> <metric>", clip(line)), true
+		e.problem = notANumber("", "%q names no metric; print performance: <number> <metric>", clip(line))
 	case numberLen(name) == len(name):
-		return r, notANumber("", "%q has a number where the metric belongs; print performance: <number> <metric>, the number without separators", clip(line)), true
+		e.problem = notANumber("", "%q has a number where the metric belongs; print performance: <number> <metric>, the number without separators", clip(line))
+	default:
+		if q.unit != "" {
+			unit = q.unit
+		}
+		e.reading = Reading{Name: name, Value: q.value, Text: q.text, Unit: unit, NotApplicable: q.notApplicable}
 	}
-	unit := q.unit
-	if unit == "" && len(words) > 2 && words[1] != name {
-		unit = words[1]
-	}
-	return Reading{Name: name, Value: q.value, Text: q.text, Unit: unit, NotApplicable: q.notApplicable}, p, true
+	return e, true
 }
 
 // afterTag returns what follows the tag, when the line begins with it or has
@@ -83,16 +89,38 @@ func performanceWords(s string) []string {
 	return words
 }
 
-// performanceName picks the metric: the first word, unless that is a unit of the
-// form "/s" and another word follows.
-func performanceName(words []string) string {
-	if len(words) > 1 && strings.HasPrefix(words[0], "/") {
-		words = words[1:]
+// performanceMetric takes the words after the number apart. The metric is the
+// first of them, unless that is a unit of its own and the metric follows: then
+// two lines that differ in the metric are two readings. Trail is the rest.
+func performanceMetric(words []string, unitMayFollow bool, declared map[string]struct{}) (unit, name, trail string) {
+	if len(words) > 1 && strings.HasPrefix(words[0], "/") || unitMayFollow && unitBeforeMetric(words, declared) {
+		unit, words = words[0], words[1:]
 	}
-	if len(words) == 0 || len(words[0]) > maxName || !utf8.ValidString(words[0]) {
-		return ""
+	if len(words) > 0 && len(words[0]) <= maxName && utf8.ValidString(words[0]) {
+		name = words[0]
 	}
-	return words[0]
+	if len(words) > 1 {
+		trail = phrase.Clip(strings.Join(words[1:], " "), maxName)
+	}
+	return unit, name, trail
+}
+
+// unitBeforeMetric reports whether words begin with a unit and the metric that it
+// belongs to. "12.5 GB/s on 8 GPUs" names no metric but the unit, and a card may
+// declare a metric that is called like a unit.
+func unitBeforeMetric(words []string, declared map[string]struct{}) bool {
+	if len(words) < 2 || !isUnitWord(words[0]) {
+		return false
+	}
+	if _, ok := declared[words[0]]; ok {
+		return false
+	}
+	switch strings.ToLower(words[1]) {
+	case "at", "by", "for", "from", "in", "of", "on", "over", "per", "using", "with":
+		return false
+	}
+	r, _ := utf8.DecodeRuneInString(words[1])
+	return unicode.IsLetter(r)
 }
 
 // startsNumber reports whether a word was meant as a number.

@@ -35,8 +35,8 @@ type Reading struct {
 	Place  string  `json:"place,omitempty"` // e.g. "results.csv:3"
 	// NotApplicable is the positive finding "n/a": it cannot be measured here.
 	NotApplicable bool `json:"not_applicable,omitempty"`
-	// Unended says that the line of a results CSV has no end: when its writer was
-	// ended in the middle, this is half of what it would have written.
+	// Unended says that its line, of output or of a results CSV, has no end: when
+	// its writer was ended in the middle, this is half of what it would have written.
 	Unended bool `json:"unended,omitempty"`
 }
 

@@ -2,6 +2,7 @@ package metric
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -105,6 +106,23 @@ func plainUnit(unit string) string {
 		}
 	}
 	return plain
+}
+
+// isUnitWord reports whether a word is a unit and hardly a name: one of the
+// registered units however it is spelled, or the rate of something, such as
+// tokens/s. A single letter has to be spelled as the unit is.
+func isUnitWord(word string) bool {
+	if !isUnit(word) {
+		return false
+	}
+	for _, rate := range []string{"/s", "/sec", "/second"} {
+		if strings.HasSuffix(word, rate) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(Suffixes(), func(s Suffix) bool {
+		return word == s.Unit || word == s.Suffix || len(word) > 1 && SameUnit(word, s.Unit)
+	})
 }
 
 // startsWord reports whether a capital after c begins a new word.

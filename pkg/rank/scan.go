@@ -16,6 +16,7 @@ type scanner struct {
 	place  string
 	equals bool // lines with an equals sign count too
 	emit   func(line []byte, place string)
+	tail   func(line []byte, place string) // for what follows the last line end; nil: emit
 
 	lines int64  // complete lines seen
 	carry []byte // beginning of a line whose end has not come yet
@@ -41,6 +42,14 @@ func (s *scanner) feed(chunk []byte) {
 	end := bytes.LastIndexByte(chunk, '\n') + 1
 	s.whole(chunk[:end])
 	s.hold(chunk[end:])
+}
+
+// end ends the stream: what is being held has no line end.
+func (s *scanner) end() {
+	if s.tail != nil {
+		s.emit = s.tail
+	}
+	s.flush()
 }
 
 // flush ends the line that is being held.

@@ -101,7 +101,7 @@ func (s *stream) finish() string {
 		_ = s.r.SetReadDeadline(time.Now().Add(drainLimit))
 		<-s.done
 		if s.scan != nil {
-			s.scan.flush()
+			s.scan.end()
 		}
 	}
 	_ = s.r.Close()

@@ -21,16 +21,20 @@ func TestScannerSeesEveryLine(t *testing.T) {
 		var want, got []string
 		for i, line := range strings.Split(text, "\n") {
 			if len(line) <= maxLine && ((equals && strings.Contains(line, "=")) || strings.Contains(line, performanceTag)) {
+				if i == strings.Count(text, "\n") {
+					line += " (no end)"
+				}
 				want = append(want, fmt.Sprintf("out:%d %s", i+1, line))
 			}
 		}
 		s := newScanner("out", equals, func(line []byte, place string) { got = append(got, place+" "+string(line)) })
+		s.tail = func(line []byte, place string) { got = append(got, place+" "+string(line)+" (no end)") }
 		for rest := []byte(text); len(rest) > 0; {
 			n := min(rapid.IntRange(1, 5000).Draw(t, "chunk"), len(rest))
 			s.feed(rest[:n])
 			rest = rest[n:]
 		}
-		s.flush()
+		s.end()
 		if d := cmp.Diff(want, got); d != "" {
 			t.Fatalf("(-want +got):\n%s", d)
 		}

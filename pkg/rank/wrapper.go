@@ -102,6 +102,7 @@ func (w *wrapper) open() error {
 		s, err := newStream(w.file(name), w.fileMode, w.attempt.LogLimit)
 		if err == nil && !w.attempt.Job.SkipMetrics {
 			s.scan = newScanner(name, len(names) > 0, w.collector.Line)
+			s.scan.tail = w.collector.Unended
 			s.after = w.live.poke
 		}
 		return s, err
