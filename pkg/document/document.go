@@ -35,6 +35,7 @@ type Problem struct {
 	Warning bool   // the document can be used all the same
 	Message string // one sentence
 	Fix     string // what to write instead, where that is known
+	Key     string // the key that is required and missing, or that was probably meant
 }
 
 // The codes of problems.

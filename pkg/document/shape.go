@@ -172,7 +172,7 @@ func (w *missWalker) member(c Node, s *Shape) {
 		w.problems = append(w.problems, Problem{
 			Code: CodeNearMiss, Pointer: c.Pointer(), Position: c.KeyPosition(), Warning: true,
 			Message: "the key " + quote(key) + " is not known and has no effect; did you mean " + quote(meant) + "?",
-			Fix:     "rename it to " + quote(meant),
+			Fix:     "rename it to " + quote(meant), Key: meant,
 		})
 	}
 }

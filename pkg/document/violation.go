@@ -107,7 +107,7 @@ func (s *Schema) problems(base string, n Node, e *jsonschema.ValidationError) []
 		var all []Problem
 		for _, missing := range k.Missing {
 			p.Code, p.Message = CodeRequired, fmt.Sprintf("%s has no %s, which is required", subject, quote(missing))
-			p.Fix = "add " + quote(missing)
+			p.Fix, p.Key = "add "+quote(missing), missing
 			all = append(all, p)
 		}
 		return all

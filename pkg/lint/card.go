@@ -8,6 +8,7 @@ import (
 	"assay/pkg/document"
 	"assay/pkg/launcher"
 	"assay/pkg/plan"
+	"assay/pkg/spelling"
 )
 
 // cards checks a file of one card, or of a list of cards.
@@ -64,11 +65,16 @@ func (c *checker) card(card document.Node, d deployment, times *shortTimes) {
 
 // program checks that there is something to run.
 func (c *checker) program(card document.Node) {
-	if card.Get("scripts").Text() == "" || !card.Get("scripts").Given() {
-		if command := card.Get("command"); !command.Given() {
-			c.atKey(Error, NoProgram, card, "there is neither scripts nor command: nothing to run", "add scripts, a path relative to MODEL_DIR, or command, a list")
+	if card.Get("scripts").Text() != "" && card.Get("scripts").Given() || card.Get("command").Given() {
+		return
+	}
+	for k := range card.Children() {
+		if near := spelling.Nearest(k.Key(), []string{"scripts", "command"}); near != "" && near != k.Key() {
+			c.atKey(Error, NoProgram, k, fmt.Sprintf("there is neither scripts nor command: nothing to run; did you mean %q?", near), fmt.Sprintf("rename %q to %q", k.Key(), near))
+			return
 		}
 	}
+	c.atKey(Error, NoProgram, card, "there is neither scripts nor command: nothing to run", "add scripts, a path relative to MODEL_DIR, or command, a list")
 }
 
 // args checks that arguments in one string can be split into words.

@@ -52,30 +52,6 @@ func (c *checker) manifest(root document.Node) {
 	c.envFile(d.config)
 }
 
-// schema reports violations of a schema and near misses of its keys, but for
-// what stands in blocks that are ignored anyway.
-func (c *checker) schema(name string, n document.Node, ignored []string) {
-	s, err := c.linter.schema(name)
-	if err != nil {
-		c.at(Error, Internal, n, err.Error(), "")
-		return
-	}
-	for _, p := range append(s.Validate(n), s.NearMisses(n)...) {
-		if !within(p.Pointer, ignored) {
-			c.problem(p)
-		}
-	}
-}
-
-func within(pointer string, blocks []string) bool {
-	for _, b := range blocks {
-		if pointer == b || strings.HasPrefix(pointer, b+"/") {
-			return true
-		}
-	}
-	return false
-}
-
 // blocks reports deployment blocks at the top level and returns the pointers of
 // those that another one wins over.
 func (c *checker) blocks(d deployment) (ignored []string) {

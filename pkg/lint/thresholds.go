@@ -25,13 +25,13 @@ func (c *checker) thresholds(list document.Node, metrics *declared, card documen
 		if t.Kind() != document.KindObject {
 			continue
 		}
-		c.unknownComparisons(t)
+		misread := c.unknownComparisons(t)
 		name := t.Get("metric")
 		var known declared
 		if metrics != nil {
 			known = *metrics
 		}
-		c.bounds(t, known[name.Text()])
+		c.bounds(t, known[name.Text()], misread)
 		if name.Kind() != document.KindString || name.Text() == "" {
 			continue
 		}
@@ -44,30 +44,48 @@ func (c *checker) thresholds(list document.Node, metrics *declared, card documen
 	}
 }
 
-// unknownComparisons reports keys that compare, or seem to, and are not known:
-// a gate that is not read would pass everything.
-func (c *checker) unknownComparisons(t document.Node) {
+// unknownComparisons reports keys that compare, or seem to, and are not known,
+// and says whether there are any: a gate that is not read would pass everything.
+func (c *checker) unknownComparisons(t document.Node) bool {
 	known := append(comparisons(), "metric", "required_if_measurable", "note")
+	bounded := slices.ContainsFunc(comparisons(), func(name string) bool { return t.Get(name).Given() })
+	found := false
 	for k := range t.Children() {
 		key := k.Key()
 		if strings.HasPrefix(key, "_") || slices.Contains(known, key) {
 			continue
 		}
-		meant := comparisonWord(key)
-		if k.Kind() != document.KindNumber && meant == "" {
-			continue // a remark of somebody's own
+		meant, near := comparisonWord(key), nearestComparison(key)
+		switch {
+		case meant != "":
+		case near != "" && (!bounded || number(k) != nil):
+			meant = near
+		case k.Kind() != document.KindNumber || spelling.Nearest(key, known) != "":
+			continue // a remark of somebody's own, or another key misspelt
 		}
 		message := fmt.Sprintf("%q is not a comparison; the comparisons are min, max, equal and not_equal", key)
 		fix := ""
-		if meant == "" {
-			meant = spelling.Nearest(key, known)
-		}
 		if slices.Contains(known, meant) {
 			message += fmt.Sprintf("; did you mean %q?", meant)
 			fix = fmt.Sprintf("write %q", meant)
 		}
 		c.atKey(Error, ThresholdComparison, k, message, fix)
+		found = true
 	}
+	return found
+}
+
+// nearestComparison finds a comparison that is misspelt, in two letters too.
+func nearestComparison(key string) string {
+	if near := spelling.Nearest(key, comparisons()); near != "" {
+		return near
+	}
+	for _, c := range comparisons() {
+		if len(key) == 2 && spelling.Distance(strings.ToLower(key), c, 1) == 1 {
+			return c
+		}
+	}
+	return ""
 }
 
 // comparisonWord translates what other tools call a comparison.
@@ -88,10 +106,10 @@ func comparisonWord(key string) string {
 }
 
 // bounds reports what is wrong with the threshold itself, as the verdict would
-// find it. What is no number at all is the schema's to report.
-func (c *checker) bounds(n document.Node, spec metric.Spec) {
+// find it. What is no number at all is the schema's to report. That there is no
+// bound needs no word when one was given and misread.
+func (c *checker) bounds(n document.Node, spec metric.Spec, given bool) {
 	t := threshold.Threshold{Metric: n.Get("metric").Text()}
-	given := false
 	for name, bound := range map[string]**float64{"min": &t.Min, "max": &t.Max, "equal": &t.Equal, "not_equal": &t.NotEqual} {
 		given = given || n.Get(name).Given()
 		*bound = number(n.Get(name))
@@ -108,7 +126,7 @@ func (c *checker) bounds(n document.Node, spec metric.Spec) {
 	}
 	for _, f := range threshold.Malformed(t) {
 		if f.Code == threshold.CodeNoMetric || f.Code == ThresholdNoBound && given {
-			continue // the schema says so
+			continue // it is said elsewhere
 		}
 		report(Error, f, "the threshold cannot be satisfied: "+f.Message)
 	}
