@@ -96,7 +96,7 @@ func measured(base Row, word verdict.Word, m report.Measurement) Row {
 		row.Performance = NumberOf(*m.Value, m.Text)
 	}
 	row.Status = status(word, row.Performance != "")
-	if m.NotApplicable {
+	if m.NotApplicable && (word == verdict.Pass || word == verdict.Skip) {
 		row.Status = StatusSkipped
 		if row.Reason == "" {
 			row.Reason = "the workload reported that " + m.Name + " is not applicable here"
