@@ -18,7 +18,7 @@ import (
 func Check(path string) error {
 	f, err := Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := unix.Access(filepath.Dir(path), unix.W_OK); err != nil {
+		if err := creatable(path); err != nil {
 			return exitcode.Errorf(exitcode.Invalid, "%s cannot be created: %w; name another file with --perf-csv", path, err)
 		}
 		return nil
@@ -31,6 +31,16 @@ func Check(path string) error {
 	}
 	_, err = checkHeader(f, path)
 	return errors.Join(err, f.Close())
+}
+
+// creatable tries what permissions alone do not tell: /proc is writable for root,
+// and takes no file.
+func creatable(path string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // Open opens a perf.csv for reading and never waits: what is no file is refused.
