@@ -5,16 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"assay/pkg/collect"
 	"assay/pkg/durable"
 	"assay/pkg/evidence"
 	"assay/pkg/plan"
+	"assay/pkg/regular"
 	"assay/pkg/report"
 	"assay/pkg/rundir"
 	"assay/pkg/verdict"
@@ -142,6 +141,9 @@ func ended(j report.Job) int {
 	return n
 }
 
+// maxVerdict bounds a verdict.json, in bytes; one rank takes about 200.
+const maxVerdict = 256 << 20
+
 // jobVerdict is the content of an attempt's verdict.json: the verdict with the
 // identity of the attempt it is about.
 type jobVerdict struct {
@@ -161,8 +163,8 @@ func newJobVerdict(r *rundir.Run, j report.Job) jobVerdict {
 // none yet. A file that cannot be parsed, or that is about another attempt, is
 // none: it can be made again from the evidence.
 func readJobVerdict(r *rundir.Run, attemptDir string) (*report.Job, error) {
-	data, err := os.ReadFile(filepath.Join(attemptDir, rundir.VerdictFile))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EISDIR) {
+	data, err := regular.ReadFile(filepath.Join(attemptDir, rundir.VerdictFile), maxVerdict)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, regular.ErrNotRegular) || errors.Is(err, regular.ErrTooLarge) {
 		return nil, nil
 	}
 	if err != nil {
@@ -195,7 +197,7 @@ func writeJobVerdict(r *rundir.Run, j report.Job) error {
 
 // keep makes a file durable unless it has these bytes already.
 func keep(path string, data []byte, mode fs.FileMode) error {
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+	if old, err := regular.ReadFile(path, maxVerdict); err == nil && bytes.Equal(old, data) {
 		return nil
 	}
 	return durable.WriteFile(path, data, mode)

@@ -13,6 +13,7 @@ import (
 	"assay/deploy"
 	"assay/pkg/durable"
 	"assay/pkg/evidence"
+	"assay/pkg/regular"
 )
 
 // Latest is the name that stands for the newest run.
@@ -20,6 +21,10 @@ const Latest = "latest"
 
 // LedgerVersion is the version of the format of run.json.
 const LedgerVersion = 1
+
+// maxFile bounds what is read of a file in the run directory, in bytes: more than
+// a manifest may have.
+const maxFile = 256 << 20
 
 // Ledger is what must arrive, written down before anything is launched: so that
 // absence is a result.
@@ -156,7 +161,7 @@ func Open(dir string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(filepath.Join(abs, LedgerFile))
+	data, err := regular.ReadFile(filepath.Join(abs, LedgerFile), maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +179,9 @@ func Open(dir string) (*Run, error) {
 }
 
 // Manifest returns the bytes that were run.
-func (r *Run) Manifest() ([]byte, error) { return os.ReadFile(filepath.Join(r.Dir, ManifestFile)) }
+func (r *Run) Manifest() ([]byte, error) {
+	return regular.ReadFile(filepath.Join(r.Dir, ManifestFile), maxFile)
+}
 
 // AttemptDir is the directory of one attempt of a job of this run.
 func (r *Run) AttemptDir(job string, attempt int) string { return AttemptDir(r.Dir, job, attempt) }
@@ -202,7 +209,7 @@ func (r *Run) MakeAttemptDir(job string, attempt int) (string, error) {
 
 // WriteLaunch records how far the submission of an attempt got.
 func (r *Run) WriteLaunch(attemptDir string, l LaunchRecord) error {
-	return writeJSON(filepath.Join(attemptDir, LaunchFile), l, r.FileMode())
+	return durable.WriteJSON(filepath.Join(attemptDir, LaunchFile), l, r.FileMode())
 }
 
 // ReadLaunch returns the record of an attempt. An attempt without one is
@@ -243,20 +250,12 @@ func (r *Run) ReadPerf() (p PerfRecord, found bool, err error) {
 }
 
 func (r *Run) writeJSON(name string, v any) error {
-	return writeJSON(filepath.Join(r.Dir, name), v, r.FileMode())
-}
-
-func writeJSON(path string, v any, mode fs.FileMode) error {
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	return durable.WriteFile(path, append(data, '\n'), mode)
+	return durable.WriteJSON(filepath.Join(r.Dir, name), v, r.FileMode())
 }
 
 // readJSON reads a file that may not be there yet.
 func readJSON(path string, v any) (found bool, err error) {
-	data, err := os.ReadFile(path)
+	data, err := regular.ReadFile(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"assay/pkg/evidence"
+	"assay/pkg/regular"
 )
 
 // AppendObservation adds what a target said to scheduler.jsonl of an attempt,
@@ -74,7 +75,7 @@ func LastObservation(attemptDir string) (*evidence.Observation, error) {
 // newest returns the last line that is wanted. A torn line, left by a crash, is
 // no observation.
 func newest(attemptDir string, wanted func(evidence.Observation) bool) (*evidence.Observation, error) {
-	data, err := os.ReadFile(filepath.Join(attemptDir, SchedulerFile))
+	data, err := regular.ReadFile(filepath.Join(attemptDir, SchedulerFile), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
