@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 	yaml "go.yaml.in/yaml/v3"
+
+	"assay/pkg/phrase"
 )
 
 // The limits that keep a small YAML file from becoming a huge document.
@@ -27,7 +26,7 @@ func (d *Document) parseYAML() ([]Problem, bool) {
 	if !ok {
 		return []Problem{problem}, false
 	}
-	c := &converter{d: d}
+	c := &converter{d: d, open: map[*yaml.Node]bool{}, anchors: map[string]*yaml.Node{}}
 	c.value(root, 0, -1)
 	if c.fatal {
 		return c.problems, false
@@ -42,6 +41,9 @@ func (d *Document) parseYAML() ([]Problem, bool) {
 func (d *Document) readYAML() (root *yaml.Node, p Problem, ok bool) {
 	if len(d.source) > maxYAMLSize {
 		return nil, d.problemAt(0, CodeYAML, fmt.Sprintf("a YAML file of more than %d MiB is not read", maxYAMLSize>>20), "write it as JSON"), false
+	}
+	if p, bad := d.unreadable(); bad {
+		return nil, p, false
 	}
 	// The scanner has panicked on hostile input before; a file must never end the process.
 	defer func() {
@@ -70,22 +72,6 @@ func (d *Document) readYAML() (root *yaml.Node, p Problem, ok bool) {
 	return doc.Content[0], Problem{}, true
 }
 
-var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
-
-func (d *Document) yamlSyntax(err error) Problem {
-	p := Problem{Code: CodeSyntax, Position: Position{1, 1}, Message: err.Error()}
-	if m := yamlError.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " ")); m != nil {
-		p.Message = m[2]
-		if line, err := strconv.Atoi(m[1]); err == nil {
-			p.Position = Position{line, 1}
-		}
-	}
-	if line, _ := d.Line(p.Line); strings.Contains(line, "\t") {
-		p.Fix = "indent with spaces; YAML does not allow tabs there"
-	}
-	return p
-}
-
 // converter writes the JSON form of a YAML tree. It meets nodes in the order in
 // which the JSON parser will add them, so origins line up with nodes.
 type converter struct {
@@ -97,6 +83,8 @@ type converter struct {
 	path     []string // keys and indices of the value being written, escaped
 	aliased  int      // values written because of an alias
 	inAlias  int
+	open     map[*yaml.Node]bool // what is being written
+	anchors  map[string]*yaml.Node
 }
 
 // value writes one node. keyOffset is where its key stands, or -1.
@@ -105,11 +93,17 @@ func (c *converter) value(n *yaml.Node, depth, keyOffset int) {
 		return
 	}
 	if n.Kind == yaml.AliasNode {
+		if c.open[n.Alias] {
+			c.fail(n, CodeYAML, fmt.Sprintf("the alias *%s stands inside of what it stands for", phrase.Clip(n.Value, 60)))
+			return
+		}
 		c.inAlias++
 		c.value(n.Alias, depth, keyOffset)
 		c.inAlias--
 		return
 	}
+	c.open[n] = true
+	defer delete(c.open, n)
 	if c.tooMuch(n, depth) {
 		return
 	}
@@ -118,6 +112,7 @@ func (c *converter) value(n *yaml.Node, depth, keyOffset int) {
 		keyOffset = at
 	}
 	c.origins = append(c.origins, origin{uint32(keyOffset), uint32(at)})
+	c.surprises(n)
 	switch n.Kind {
 	case yaml.MappingNode:
 		c.mapping(n, depth)
@@ -155,12 +150,13 @@ func (c *converter) fail(n *yaml.Node, code, message string) {
 	c.report(n, code, message)
 }
 
-func (c *converter) report(n *yaml.Node, code, message string) {
+func (c *converter) report(n *yaml.Node, code, message string) *Problem {
 	p := c.d.problemAt(c.d.offsetOf(n.Line, n.Column), code, message, "")
-	if len(c.path) > 0 {
+	if len(c.path) > 0 && code != CodeDepth { // a pointer that deep helps nobody
 		p.Pointer = "/" + strings.Join(c.path, "/")
 	}
 	c.problems = append(c.problems, p)
+	return &c.problems[len(c.problems)-1]
 }
 
 func (c *converter) mapping(n *yaml.Node, depth int) {
@@ -209,6 +205,12 @@ func (c *converter) merge(m *yaml.Node, own map[string]bool, depth int, first *b
 	if m.Kind == yaml.AliasNode {
 		m = m.Alias
 	}
+	if c.open[m] {
+		c.fail(m, CodeYAML, "<< stands inside of what it brings in")
+		return
+	}
+	c.open[m] = true
+	defer delete(c.open, m)
 	if c.tooMuch(m, depth) {
 		return
 	}
@@ -231,60 +233,4 @@ func (c *converter) merge(m *yaml.Node, own map[string]bool, depth int, first *b
 	default:
 		c.fail(m, CodeYAML, "<< must name a mapping")
 	}
-}
-
-func (c *converter) scalar(n *yaml.Node) {
-	switch n.ShortTag() {
-	case "!!null":
-		c.out = append(c.out, "null"...)
-		return
-	case "!!bool":
-		var v bool
-		if n.Decode(&v) == nil {
-			c.out = strconv.AppendBool(c.out, v)
-			return
-		}
-	case "!!int", "!!float":
-		if c.number(n) {
-			return
-		}
-	}
-	c.quote(n, n.Value)
-}
-
-// number writes a number, or 0 with a problem where JSON has none.
-func (c *converter) number(n *yaml.Node) bool {
-	if v := jsontext.Value(n.Value); v.IsValid() && v.Kind() == '0' {
-		c.out = append(c.out, n.Value...)
-		return true
-	}
-	var v any
-	if n.Decode(&v) != nil {
-		return false
-	}
-	switch v := v.(type) {
-	case int:
-		c.out = strconv.AppendInt(c.out, int64(v), 10)
-	case int64:
-		c.out = strconv.AppendInt(c.out, v, 10)
-	case uint64:
-		c.out = strconv.AppendUint(c.out, v, 10)
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			c.report(n, CodeNumberRange, n.Value+" is not a finite number")
-			v = 0
-		}
-		c.out = jsontext.AppendFloat(c.out, v, 64)
-	default:
-		return false
-	}
-	return true
-}
-
-func (c *converter) quote(n *yaml.Node, s string) {
-	out, err := jsontext.AppendQuote(c.out, s)
-	if err != nil {
-		c.report(n, CodeEncoding, "the text is not UTF-8 here")
-	}
-	c.out = out
 }
