@@ -54,7 +54,8 @@ func Names() []string {
 }
 
 // Find returns the launcher with the given name or alias, whatever its case. An
-// empty name is "none". The error of an unknown name lists the known ones.
+// empty name is "none". The error of an unknown name lists all that are
+// accepted.
 func Find(name string) (Launcher, error) {
 	wanted := strings.ToLower(strings.TrimSpace(name))
 	if wanted == "" {
@@ -73,7 +74,7 @@ func Find(name string) (Launcher, error) {
 	if near := spelling.Nearest(wanted, spellings); near != "" {
 		hint = fmt.Sprintf(" — did you mean %q?", near)
 	}
-	return Launcher{}, fmt.Errorf("unknown launcher %q%s (known: %s)", name, hint, strings.Join(Names(), ", "))
+	return Launcher{}, fmt.Errorf("unknown launcher %q%s (known: %s)", name, hint, strings.Join(spellings, ", "))
 }
 
 // RanksPerNode returns how many ranks a node assay starts when the workload has

@@ -23,7 +23,7 @@ func TestFind(t *testing.T) {
 
 func TestFindUnknown(t *testing.T) {
 	for name, want := range map[string]string{
-		"torchrn":  `unknown launcher "torchrn" — did you mean "torchrun"? (known: none, srun, mpi, torchrun,`,
+		"torchrn":  `unknown launcher "torchrn" — did you mean "torchrun"? (known: none, native, docker, srun, mpi, mpirun, torchrun, torchtitan, deepspeed, megatron-lm, megatron, primus, vllm, sglang, sglang-disagg, sglang_disagg, slurm_multi, slurm-multi)`,
 		"sgl-lang": `did you mean "sglang"?`,
 		"horovod":  `unknown launcher "horovod" (known: `,
 	} {
