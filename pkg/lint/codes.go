@@ -11,6 +11,7 @@ const (
 	ReadFailed          = "READ_FAILED"
 	KindUnknown         = "KIND_UNKNOWN"
 	Internal            = "INTERNAL"
+	More                = "MORE"
 	ModelWithoutImage   = "MODEL_WITHOUT_IMAGE"
 	ImageWithoutModel   = "IMAGE_WITHOUT_MODEL"
 	NodesMismatch       = "NODES_MISMATCH"
@@ -108,6 +109,7 @@ func Codes() []Rule {
 		{PerfNUL, Error, "The perf.csv has NUL bytes."},
 		{PerfValue, Error, "A cell of the perf.csv is not what its column holds."},
 		{PerfTorn, Error, "The last row of the perf.csv has no line end: an append was interrupted."},
+		{More, Error, "The file has more findings than are listed."},
 		{Internal, Error, "The check itself failed: a bug."},
 	}
 }

@@ -78,7 +78,7 @@ func TestFilesThatAreNone(t *testing.T) {
 		"d.csv":        "is a directory, not a file",
 	} {
 		r := lint.File(filepath.Join(dir, name), lint.Options{})
-		if got, want := render(r, dir), fmt.Sprintf("%s:0:0: error: READ_FAILED: %s ()\n", name, want); got != want {
+		if got, want := render(r, dir), fmt.Sprintf("%s:1:1: error: READ_FAILED: %s ()\n", name, want); got != want {
 			t.Errorf("got  %swant %s", got, want)
 		}
 		if r.Document != nil || !r.HasErrors() {
@@ -236,8 +236,8 @@ func FuzzBytes(f *testing.F) {
 			r := linter.Bytes(name, data, lint.Options{Kind: kind})
 			last := 0
 			for _, finding := range r.Findings {
-				if finding.Line < last && finding.Line > 0 {
-					t.Fatalf("line %d after line %d", finding.Line, last)
+				if finding.Line < max(last, 1) || finding.Column < 1 {
+					t.Fatalf("%d:%d after line %d", finding.Line, finding.Column, last)
 				}
 				last = max(last, finding.Line)
 				if finding.Message == "" || finding.Code == "" || finding.Severity == lint.Unknown {

@@ -61,10 +61,7 @@ func writeGitHub(w io.Writer, results []*Result) {
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 	for _, r := range results {
 		for _, f := range r.Findings {
-			fmt.Fprintf(w, "::%s file=%s", f.Severity, property.Replace(phrase.Escape(f.File)))
-			if f.Line > 0 {
-				fmt.Fprintf(w, ",line=%d,col=%d", f.Line, f.Column)
-			}
+			fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d", f.Severity, property.Replace(phrase.Escape(f.File)), f.Line, f.Column)
 			message := f.Message
 			if f.Pointer != "" {
 				message += " (" + f.Pointer + ")"

@@ -33,7 +33,7 @@ func write(t *testing.T, format string, results []*lint.Result, opt lint.WriteOp
 func TestText(t *testing.T) {
 	const plain = `a dir/build_manifest.json:3:19: error: MODEL_WITHOUT_IMAGE: the model "ü" has no image of the same key in built_images (/built_models/ü)
 a dir/build_manifest.json:3:54: warning: NEAR_MISS_KEY: the key "tag" is not known and has no effect; did you mean "tags"? (/built_models/ü/tag)
-no such:file,%.json: error: READ_FAILED: cannot be read: no such file or directory
+no such:file,%.json:1:1: error: READ_FAILED: cannot be read: no such file or directory
 `
 	if diff := cmp.Diff(plain, write(t, "text", twoFindings(), lint.WriteOptions{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -92,7 +92,7 @@ func TestJSONHasExactlyTheDocumentedKeys(t *testing.T) {
 			"message": `the key "tag" is not known and has no effect; did you mean "tags"?`, "fix": `rename it to "tags"`,
 		},
 		{
-			"file": "no such:file,%.json", "line": 0.0, "column": 0.0, "severity": "error", "code": "READ_FAILED", "pointer": "",
+			"file": "no such:file,%.json", "line": 1.0, "column": 1.0, "severity": "error", "code": "READ_FAILED", "pointer": "",
 			"message": "cannot be read: no such file or directory", "fix": "",
 		},
 	}
@@ -107,7 +107,7 @@ func TestJSONHasExactlyTheDocumentedKeys(t *testing.T) {
 func TestGitHub(t *testing.T) {
 	const want = `::error file=a dir/build_manifest.json,line=3,col=19,title=MODEL_WITHOUT_IMAGE::the model "ü" has no image of the same key in built_images (/built_models/ü)%0Aadd an entry of the same key to built_images; with docker_image null it runs on the host
 ::warning file=a dir/build_manifest.json,line=3,col=54,title=NEAR_MISS_KEY::the key "tag" is not known and has no effect; did you mean "tags"? (/built_models/ü/tag)%0Arename it to "tags"
-::error file=no such%3Afile%2C%25.json,title=READ_FAILED::cannot be read: no such file or directory
+::error file=no such%3Afile%2C%25.json,line=1,col=1,title=READ_FAILED::cannot be read: no such file or directory
 `
 	if diff := cmp.Diff(want, write(t, "github", twoFindings(), lint.WriteOptions{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -53,7 +53,7 @@ func (s *Severity) UnmarshalText(b []byte) error {
 }
 
 // Finding is one thing that is wrong, with its place. Line and Column begin at 1
-// and count characters; both are 0 where there is no place in a file.
+// and count characters; what is wrong with the file as a whole is at 1:1.
 type Finding struct {
 	File     string   `json:"file"`
 	Line     int      `json:"line"`
@@ -144,7 +144,7 @@ func (l *Linter) File(path string, opt Options) *Result {
 func readFailed(path string, kind Kind, err error) *Result {
 	message := strings.TrimPrefix(err.Error(), path+" ")
 	return &Result{File: path, Kind: kind, Findings: []Finding{{
-		File: path, Severity: Error, Code: ReadFailed, Message: message,
+		File: path, Line: 1, Column: 1, Severity: Error, Code: ReadFailed, Message: message,
 	}}}
 }
 
@@ -261,7 +261,7 @@ func (c *checker) finish() *Result {
 		}
 		last = e.Finding
 		c.result.Findings = append(c.result.Findings, e.Finding)
-		if e.File != c.result.File || e.Line == 0 {
+		if e.File != c.result.File {
 			continue
 		}
 		if c.doc != nil {

@@ -39,8 +39,9 @@ func perf(name string, r io.Reader) *Result {
 		res.excerpts[placeOf(f)] = cut(p.Source, p.At)
 	}
 	if sum.More > 0 {
+		last := sum.Problems[len(sum.Problems)-1]
 		res.Findings = append(res.Findings, Finding{
-			File: name, Severity: Error, Code: PerfValue, Message: fmt.Sprintf("and %d more problems", sum.More),
+			File: name, Line: last.Line, Column: last.At, Severity: Error, Code: More, Message: fmt.Sprintf("and %d more problems", sum.More),
 		})
 	}
 	return res

@@ -52,7 +52,7 @@ type (
 	}
 	sarifPhysical struct {
 		Artifact sarifArtifact `json:"artifactLocation"`
-		Region   *sarifRegion  `json:"region,omitempty"`
+		Region   sarifRegion   `json:"region"`
 	}
 	sarifArtifact struct {
 		URI string `json:"uri"`
@@ -94,10 +94,7 @@ func sarifOf(f Finding, rule int) sarifResult {
 	if f.Fix != "" {
 		text += " (" + f.Fix + ")"
 	}
-	location := sarifLocation{Physical: sarifPhysical{Artifact: sarifArtifact{uri(f.File)}}}
-	if f.Line > 0 {
-		location.Physical.Region = &sarifRegion{f.Line, max(1, f.Column)}
-	}
+	location := sarifLocation{Physical: sarifPhysical{sarifArtifact{uri(f.File)}, sarifRegion{f.Line, f.Column}}}
 	if f.Pointer != "" {
 		location.Logical = []sarifLogical{{f.Pointer}}
 	}

@@ -46,9 +46,6 @@ func writeText(w io.Writer, results []*Result, opt WriteOptions) {
 }
 
 func where(f Finding) string {
-	if f.Line == 0 {
-		return phrase.Escape(f.File) + ":"
-	}
 	return fmt.Sprintf("%s:%d:%d:", phrase.Escape(f.File), f.Line, f.Column)
 }
 
