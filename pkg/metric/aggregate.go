@@ -20,7 +20,7 @@ type RankReadings struct {
 // in the order in which the lowest rank reported them.
 //
 // A metric is put together as its spec declares. Without a declaration it is
-// what rank 0 reported, or else the lowest rank that did. The problems say where
+// what rank 0 measured, or else the lowest rank that did. The problems say where
 // ranks disagree or are silent; they change nothing in the measurements, but
 // that one which cannot be a finite number is left out. Within a rank, a results
 // CSV counts before a `performance:` line, that before metrics.json, and that
@@ -44,13 +44,9 @@ func Aggregate(specs []Spec, ranks []RankReadings) ([]Measurement, []Problem) {
 			g.values = append(g.values, ranked{r.Rank, k.reading})
 		}
 	}
-	byName := map[string]Spec{}
-	for _, s := range specs {
-		byName[s.Name] = s
-	}
 	var out []Measurement
 	for _, g := range groups {
-		m, found := g.measure(specFor(byName, g), ranks)
+		m, found := g.measure(SpecFor(specs, g.key.name, g.values[0].reading.Source), ranks)
 		problems = append(problems, found...)
 		if m != nil {
 			out = append(out, *m)
@@ -59,14 +55,21 @@ func Aggregate(specs []Spec, ranks []RankReadings) ([]Measurement, []Problem) {
 	return out, problems
 }
 
-// specFor finds the declaration of a metric. One for "performance" stands for
+// SpecFor finds the declaration of a metric. One for "performance" stands for
 // every value of a `performance:` line or results CSV that has none of its own.
-func specFor(byName map[string]Spec, g *group) Spec {
-	spec, ok := byName[g.key.name]
-	if !ok && IsPerformance(g.values[0].reading.Source) {
-		spec = byName[Performance]
+func SpecFor(specs []Spec, name string, source Source) Spec {
+	find := func(name string) int {
+		return slices.IndexFunc(specs, func(s Spec) bool { return s.Name == name })
 	}
-	spec.Name = g.key.name
+	i := find(name)
+	if i < 0 && IsPerformance(source) {
+		i = find(Performance)
+	}
+	if i < 0 {
+		return Spec{Name: name}
+	}
+	spec := specs[i]
+	spec.Name = name
 	return spec
 }
 

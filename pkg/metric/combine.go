@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"assay/pkg/phrase"
@@ -45,7 +46,7 @@ func (g *group) otherUnit(spec Spec) []Problem {
 func (g *group) combined(spec Spec, ranks []RankReadings) (*Measurement, []Problem) {
 	switch spec.Aggregate {
 	case "":
-		return g.one(spec, g.values[0]), g.undeclared()
+		return g.one(spec, g.first()), g.undeclared()
 	case AggregateRoot:
 		if g.values[0].rank != 0 {
 			return nil, []Problem{g.absent("%s is what rank 0 reports, and rank 0 reported none (%s)", listValues(g.values))}
@@ -60,7 +61,7 @@ func (g *group) combined(spec Spec, ranks []RankReadings) (*Measurement, []Probl
 		return g.one(spec, g.values[0]), problems
 	}
 	numbers := g.numbers()
-	if len(numbers) == 0 {
+	if len(numbers) == 0 { // n/a everywhere
 		return g.one(spec, g.values[0]), g.silent(spec, ranks)
 	}
 	v, ok := combine(spec.Aggregate, numbers)
@@ -135,33 +136,57 @@ func (g *group) undeclared() []Problem {
 		return nil
 	}
 	r := g.values[0].reading
-	return []Problem{disagreement(r, "%s differs between ranks (%s) and no aggregate is declared; what rank %d reported counts", title(g.key.name, g.key.model), listValues(g.values), g.values[0].rank)}
+	return []Problem{disagreement(r, "%s differs between ranks (%s) and no aggregate is declared; what rank %d reported counts", title(g.key.name, g.key.model), listValues(g.values), g.first().rank)}
 }
 
-// silent warns when an aggregate over all ranks lacks some.
+// first is the value of the lowest rank that measured one: that one rank cannot
+// measure it takes nothing from what another did.
+func (g *group) first() ranked {
+	i := slices.IndexFunc(g.values, func(v ranked) bool { return !v.reading.NotApplicable })
+	return g.values[max(i, 0)]
+}
+
+// silent says which ranks an aggregate over all ranks lacks: those that reported
+// nothing, and those that reported n/a beside numbers of others.
 func (g *group) silent(spec Spec, ranks []RankReadings) []Problem {
-	reported := make(map[int]bool, len(g.values))
+	counts := spec.Aggregate == AggregateAgree || len(g.numbers()) == 0 // then n/a is as good as a number
+	inapplicable := make(map[int]bool, len(g.values))                   // has every rank that reported
 	for _, v := range g.values {
-		reported[v.rank] = !v.reading.NotApplicable || spec.Aggregate == AggregateAgree
+		inapplicable[v.rank] = v.reading.NotApplicable && !counts
 	}
-	const limit = 8
-	var missing []string
-	n := 0
+	var silent, without []int
 	for _, r := range ranks {
-		if !reported[r.Rank] {
-			if n++; n <= limit {
-				missing = append(missing, fmt.Sprint(r.Rank))
-			}
+		if na, reported := inapplicable[r.Rank]; !reported {
+			silent = append(silent, r.Rank)
+		} else if na {
+			without = append(without, r.Rank)
 		}
 	}
-	if n == 0 {
-		return nil
+	over := len(ranks) - len(silent) - len(without)
+	var problems []Problem
+	if len(silent) > 0 {
+		problems = append(problems, g.absent("%s is the %s over %d of %s; none came from rank %s", spec.Aggregate, over, phrase.Count(len(ranks), "rank"), listRanks(silent)))
 	}
-	list := strings.Join(missing, ", ")
-	if n > limit {
-		list += fmt.Sprintf(" and %d more", n-limit)
+	if len(without) > 0 {
+		p := g.absent("%s is the %s over %d of %s; n/a came from rank %s", spec.Aggregate, over, phrase.Count(len(ranks), "rank"), listRanks(without))
+		p.NotApplicable = true
+		problems = append(problems, p)
 	}
-	return []Problem{g.absent("%s is the %s over %d of %s; none came from rank %s", spec.Aggregate, len(ranks)-n, phrase.Count(len(ranks), "rank"), list)}
+	return problems
+}
+
+// listRanks spells "1, 2, 5", at most eight of them.
+func listRanks(ranks []int) string {
+	const limit = 8
+	var list []string
+	for _, r := range ranks[:min(len(ranks), limit)] {
+		list = append(list, strconv.Itoa(r))
+	}
+	text := strings.Join(list, ", ")
+	if more := len(ranks) - limit; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 func (g *group) absent(format string, args ...any) Problem {

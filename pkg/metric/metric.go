@@ -58,6 +58,21 @@ type Problem struct {
 	Name    string `json:"name,omitempty"`   // the metric it is about, when that is known
 	Model   string `json:"model,omitempty"`  // the row's model, for a results CSV
 	Source  Source `json:"source,omitempty"` // where it would have been read from
+	// Rows are the rows of a results CSV that it is about: they are there, and
+	// have no usable value. Of many that are alike the first is there.
+	Rows []Row `json:"rows,omitempty"`
+	// NotApplicable says of a value that is absent that it cannot be measured.
+	NotApplicable bool `json:"not_applicable,omitempty"`
+}
+
+// Row is a row of a results CSV without a usable value.
+type Row struct {
+	Name  string `json:"name,omitempty"`
+	Model string `json:"model,omitempty"`
+	Place string `json:"place"`
+	// Cut says that name and model may be the beginnings of what they were to be;
+	// both are empty when nothing is known of them.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // Measurement is what a job as a whole measured: one value a metric name and

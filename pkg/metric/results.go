@@ -29,9 +29,8 @@ const Performance = "performance"
 // left alone. Case, spacing, quoting and order of the columns do not matter.
 //
 // Rows come in file order, duplicates included: rows that share model and metric
-// often differ in another column. A row without a performance is skipped. A row
-// that is not as wide as the header, or was cut off, is a problem and no
-// reading. Of a last line that has no end, what is read may be half of the last
+// often differ in another column. A row without a performance, one that is not
+// as wide as the header and one that was cut off are problems and no readings. Of a last line that has no end, what is read may be half of the last
 // field; the reading says so, and whoever knows how the writer ended decides.
 // Name stands for the file in places and problems. Columns are the
 // columns as the header spells them.
@@ -62,6 +61,7 @@ type resultsParser struct {
 	rows     []Reading
 	seen     int // whole rows
 	empty    int // rows without a performance
+	empties  []Row
 	problems []Problem
 	more     int // problems beyond maxProblems
 }
@@ -116,10 +116,10 @@ func (p *resultsParser) row() bool {
 	case errors.Is(err, io.EOF):
 		return false
 	case errors.As(err, &broken):
-		p.add(p.problem(CodeUnreadable, "%s: %v", p.name, err))
+		p.add(p.lost(Row{}, "%s: %v", p.name, err))
 		return true
 	case err != nil:
-		p.add(p.problem(CodeUnreadable, "%s cannot be read any further: %v", p.name, err))
+		p.add(p.lost(Row{}, "%s cannot be read any further: %v", p.name, err))
 		return false
 	}
 	if len(fields) != len(p.columns) {
@@ -127,7 +127,11 @@ func (p *resultsParser) row() bool {
 		if p.in.torn && len(fields) < len(p.columns) {
 			why = "the last line was cut off and is no reading"
 		}
-		p.add(p.problem(CodeUnreadable, "%s:%d has %s where the header has %d; %s", p.name, p.in.start, phrase.Count(len(fields), "field"), len(p.columns), why))
+		var row Row // which columns a ragged row lacks is not known
+		if p.in.torn && len(fields) < len(p.columns) {
+			row = p.rowOf(fields)
+		}
+		p.add(p.lost(row, "%s:%d has %s where the header has %d; %s", p.name, p.in.start, phrase.Count(len(fields), "field"), len(p.columns), why))
 		return true
 	}
 	p.seen++
@@ -135,15 +139,48 @@ func (p *resultsParser) row() bool {
 	return true
 }
 
+// lost is the problem of a row that cannot be read, row what is left of it.
+func (p *resultsParser) lost(row Row, format string, args ...any) Problem {
+	problem := p.problem(CodeUnreadable, format, args...)
+	row.Place, row.Cut = p.place(), true
+	problem.Rows = []Row{row}
+	return problem
+}
+
+// place is where the row began that was read last.
+func (p *resultsParser) place() string { return p.name + ":" + strconv.Itoa(p.in.start) }
+
+// rowOf is what a row is about, as far as it goes.
+func (p *resultsParser) rowOf(fields []string) Row {
+	row := Row{Name: pick(fields, p.metric), Model: pick(fields, p.model), Place: p.place(), Cut: p.in.torn}
+	if row.Name == "" && !row.Cut {
+		row.Name = Performance
+	}
+	return row
+}
+
+// withoutValue remembers a row whose performance is empty.
+func (p *resultsParser) withoutValue(row Row) {
+	p.empty++
+	known := func(r Row) bool { return r.Cut || r.Name == row.Name && r.Model == row.Model }
+	switch n := len(p.empties); {
+	case slices.ContainsFunc(p.empties, known):
+	case n < maxProblems:
+		p.empties = append(p.empties, row)
+	default:
+		p.empties = append(p.empties, Row{Place: p.name, Cut: true}) // any other
+	}
+}
+
 func (p *resultsParser) reading(fields []string) {
 	text := fields[p.perf]
 	if text == "" {
-		p.empty++
+		p.withoutValue(p.rowOf(fields))
 		return
 	}
 	r := Reading{
 		Name: Performance, Source: SourceResults,
-		Place: p.name + ":" + strconv.Itoa(p.in.start),
+		Place: p.place(),
 		Model: pick(fields, p.model), Unit: pick(fields, p.unit),
 		Unended: p.in.torn && slices.Contains([]int{p.model, p.perf, p.metric, p.unit}, len(fields)-1),
 	}
@@ -169,21 +206,26 @@ func (p *resultsParser) reading(fields []string) {
 
 // finish says what holds for the file as a whole.
 func (p *resultsParser) finish() {
+	end := func(rows []Row, code, format string, args ...any) {
+		problem := p.problem(code, format, args...)
+		problem.Rows = rows
+		p.problems = append(p.problems, problem)
+	}
 	switch {
 	case p.empty > 0 && p.empty == p.seen:
-		p.problems = append(p.problems, p.problem(CodeEmpty, "%s has %s and every performance is empty", p.name, phrase.Count(p.seen, "row")))
+		end(p.empties, CodeEmpty, "%s has %s and every performance is empty", p.name, phrase.Count(p.seen, "row"))
 	case p.empty > 0:
-		p.problems = append(p.problems, p.problem(CodeEmpty, "%s: %d of %s have an empty performance and were skipped", p.name, p.empty, phrase.Count(p.seen, "row")))
+		end(p.empties, CodeEmpty, "%s: %d of %s have an empty performance and were skipped", p.name, p.empty, phrase.Count(p.seen, "row"))
 	case p.seen == 0 && len(p.problems) == 0 || p.seen == 0 && p.metric < 0 && len(p.problems) == 1:
-		p.problems = append(p.problems, p.problem(CodeEmpty, "%s has a header and no rows", p.name))
+		end(nil, CodeEmpty, "%s has a header and no rows", p.name)
 	}
 	if p.more > 0 {
-		p.problems = append(p.problems, p.problem(CodeUnreadable, "%s has %s without a reading", p.name, phrase.Count(p.more, "more row")))
+		end([]Row{{Place: p.name, Cut: true}}, CodeUnreadable, "%s has %s without a reading", p.name, phrase.Count(p.more, "more row"))
 	}
 }
 
 func pick(fields []string, i int) string {
-	if i < 0 {
+	if i < 0 || i >= len(fields) {
 		return ""
 	}
 	return fields[i]

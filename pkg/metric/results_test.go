@@ -20,6 +20,7 @@ func TestResults(t *testing.T) {
 		Places   []string `json:"places"`
 		Columns  []string `json:"columns"`
 		Problems []string `json:"problems"`
+		Rows     []Row    `json:"rows"` // rows without a usable value
 	}
 	load(t, "testdata/results.json", &cases)
 	for _, c := range cases {
@@ -43,6 +44,13 @@ func TestResults(t *testing.T) {
 				}
 			}
 			checkProblems(t, c.Problems, problems)
+			var lost []Row
+			for _, p := range problems {
+				lost = append(lost, p.Rows...)
+			}
+			if diff := cmp.Diff(c.Rows, lost); diff != "" {
+				t.Errorf("rows without a value (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
@@ -141,6 +149,21 @@ func TestResultsLimits(t *testing.T) {
 	_, _, problems = ParseResults(strings.NewReader("performance,metric\n"+strings.Repeat("1\n", maxProblems+3)), "r.csv")
 	if len(problems) != maxProblems+1 || !strings.Contains(problems[maxProblems].Message, "3 more rows") {
 		t.Errorf("problems: %+v", problems)
+	}
+}
+
+// However many rows have no value, none of them is left out of what is gated.
+func TestManyRowsWithoutAValue(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("model,performance,metric\n")
+	for i := range 3 * maxProblems {
+		b.WriteString("m" + strconv.Itoa(i) + ",,x\nm0,,x\n")
+	}
+	_, _, problems := ParseResults(strings.NewReader(b.String()), "r.csv")
+	checkProblems(t, []string{"every performance is empty"}, problems)
+	rows := problems[0].Rows
+	if len(rows) != maxProblems+1 || rows[1] != (Row{Name: "x", Model: "m1", Place: "r.csv:4"}) || rows[maxProblems] != (Row{Place: "r.csv", Cut: true}) {
+		t.Errorf("%+v", rows)
 	}
 }
 

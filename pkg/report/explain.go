@@ -160,7 +160,7 @@ func rankDetails(r evidence.Rank) []string {
 		add("a marker does not count: %s", r.Stale)
 	}
 	if r.Unreadable != "" {
-		add("a marker cannot be read: %s", r.Unreadable)
+		add("a record cannot be read: %s", r.Unreadable)
 	}
 	return lines
 }

@@ -99,12 +99,17 @@ func (f *facts) worse(a, b evidence.Rank) evidence.Rank {
 
 // look sorts ranks and the scheduler's word.
 func (f *facts) look() {
+	gone := f.recordsAreGone()
+	if gone {
+		f.unreadable = append(f.unreadable, Reason{CodeEvidenceUnreadable, f.e.Job, fmt.Sprintf(
+			"no rank left a record, although %s saw the job run (%s)", schedulerName(f.e.Scheduler), f.e.Scheduler.Word)})
+	}
 	for i := range f.ranks {
 		r := &f.ranks[i]
 		if r.State == evidence.RankRunning && f.over() {
 			r.State = evidence.RankLost
 		}
-		if ft := f.fault(*r); ft != nil {
+		if ft := f.fault(*r); ft != nil && !gone {
 			f.faults = append(f.faults, *ft)
 		}
 		name := rankName(*r)
@@ -126,6 +131,19 @@ func (f *facts) look() {
 		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.elapsed, b.elapsed), cmp.Compare(a.rank, b.rank))
 	})
 	f.lookAtScheduler()
+}
+
+// recordsAreGone reports whether the target saw the job run to an end that is not
+// bad, and no rank left anything. That ranks which ran never started would be
+// concluded from absence alone: more likely their records cannot be seen here.
+func (f *facts) recordsAreGone() bool {
+	o := f.e.Scheduler
+	if !f.over() || o.Bad || o.Word == "" || f.e.Cancel != nil || f.neverSubmitted() || f.cancelledElsewhere() {
+		return false
+	}
+	return len(f.ranks) > 0 && !slices.ContainsFunc(f.ranks, func(r evidence.Rank) bool {
+		return r.State != evidence.RankNotStarted || r.Unreadable != "" || r.Stale != ""
+	})
 }
 
 // steps notes pre- and post-scripts that failed and did not end the rank.

@@ -77,7 +77,7 @@ func (f *facts) fault(r evidence.Rank) *fault {
 	}
 	switch {
 	case r.Unreadable != "":
-		return bad(classUnreadable, CodeEvidenceUnreadable, "left a marker that cannot be read: %s", r.Unreadable)
+		return bad(classUnreadable, CodeEvidenceUnreadable, "left no record that can be read: %s", r.Unreadable)
 	case r.State == evidence.RankLost && f.e.Cancel != nil:
 		return bad(classCancelled, CodeCancelled, "reported no end after the run was cancelled by %s", f.e.Cancel.By)
 	case r.State == evidence.RankLost, r.State == evidence.RankRunning:

@@ -13,34 +13,26 @@ import (
 // measure puts the readings of all ranks together and compares them with what
 // the card asks for.
 func (f *facts) measure() {
-	declared := f.x.Declared()
 	readings := make([]metric.RankReadings, len(f.ranks))
+	var gaps []gap
 	for i, r := range f.ranks {
 		readings[i].Rank = r.Rank
-		if !left(r) {
-			continue
-		}
-		for _, m := range r.Readings {
-			if m.Unended && f.fault(r) != nil {
-				f.results = append(f.results, Reason{CodeResultsUnreadable, f.x.MultipleResults, fmt.Sprintf(
-					"%s: %s has no line end and its writer did not end clean, so %s may be cut and does not count", rankName(r), m.Place, m.Text)})
-			} else if metric.IsPerformance(m.Source) || slices.Contains(declared, m.Name) {
-				readings[i].Readings = append(readings[i].Readings, m)
-			}
+		if left(r) {
+			whole, cut := f.whole(r)
+			readings[i].Readings = whole
+			gaps = append(gaps, cut...)
 		}
 	}
 	var problems []metric.Problem
 	f.measurements, problems = metric.Aggregate(f.x.Metrics, readings)
-	specs := map[string]metric.Spec{}
-	for _, s := range f.x.Metrics {
-		specs[s.Name] = s
-	}
-	notNumbers := f.rankProblems(newReporters(readings, f.ranks), specs)
+	who := newReporters(readings, f.ranks, gaps)
+	notNumbers := f.rankProblems(who)
 	for _, p := range problems {
+		spec := f.spec(p)
 		switch {
-		case p.Code == CodeMetricDisagrees && specs[p.Name].Aggregate == metric.AggregateAgree:
+		case p.Code == CodeMetricDisagrees && spec.Aggregate == metric.AggregateAgree:
 			f.violations = append(f.violations, problemReason(p, ""))
-		case p.Code == CodeMetricAbsent && f.needsEveryRank(specs[p.Name], p):
+		case p.Code == CodeMetricAbsent && f.needsEveryRank(spec, p):
 			f.violations = append(f.violations, problemReason(p, ""))
 		case p.Code == CodeMetricNotANumber:
 			notNumbers = append(notNumbers, p)
@@ -48,11 +40,20 @@ func (f *facts) measure() {
 			f.problems = append(f.problems, problemReason(p, ""))
 		}
 	}
-	f.compare(notNumbers, specs)
+	gaps = slices.DeleteFunc(gaps, func(g gap) bool {
+		spec := metric.SpecFor(f.x.Metrics, g.row.Name, g.source)
+		return !who.counts(g.rank, spec, g.row.Model, g.source, !g.row.Cut)
+	})
+	f.compare(notNumbers, gaps)
 	if len(f.measurements) == 0 {
 		f.nothingToViolate()
 	}
 	f.declaredResults()
+}
+
+// spec is how the metric of a problem is declared.
+func (f *facts) spec(p metric.Problem) metric.Spec {
+	return metric.SpecFor(f.x.Metrics, p.Name, p.Source)
 }
 
 // left reports whether a rank can have measured anything.
@@ -62,7 +63,7 @@ func left(r evidence.Rank) bool {
 
 // rankProblems sorts the problems of the ranks. It returns those that stand in
 // the place of a value that would have been compared.
-func (f *facts) rankProblems(who reporters, specs map[string]metric.Spec) []metric.Problem {
+func (f *facts) rankProblems(who reporters) []metric.Problem {
 	var notNumbers []metric.Problem
 	for _, r := range f.ranks {
 		if !left(r) {
@@ -71,8 +72,9 @@ func (f *facts) rankProblems(who reporters, specs map[string]metric.Spec) []metr
 		for _, p := range r.Problems {
 			named := p
 			named.Message = rankName(r) + ": " + p.Message
+			gated := p.Name != "" || p.Source == metric.SourcePerformance
 			switch {
-			case p.Code == CodeMetricNotANumber && p.Name != "" && who.counts(r.Rank, p, specs):
+			case p.Code == CodeMetricNotANumber && gated && who.counts(r.Rank, f.spec(p), p.Model, p.Source, p.Name != ""):
 				notNumbers = append(notNumbers, named)
 			case strings.HasPrefix(p.Code, "RESULTS_") && p.Source != metric.SourceMetricsJSON:
 				f.results = append(f.results, problemReason(named, f.x.MultipleResults))
@@ -85,10 +87,11 @@ func (f *facts) rankProblems(who reporters, specs map[string]metric.Spec) []metr
 }
 
 // compare applies the thresholds and the metrics that have to be there.
-func (f *facts) compare(notNumbers []metric.Problem, specs map[string]metric.Spec) {
+func (f *facts) compare(notNumbers []metric.Problem, gaps []gap) {
 	used := make([]bool, len(notNumbers))
 	for _, t := range f.x.Thresholds {
-		gated := false
+		missing := f.missing(t, gaps)
+		gated := len(missing) > 0
 		for i, p := range notNumbers {
 			if t.Matches(metric.Measurement{Name: p.Name, Model: p.Model, Source: p.Source}) {
 				gated = true
@@ -104,7 +107,8 @@ func (f *facts) compare(notNumbers []metric.Problem, specs map[string]metric.Spe
 			}
 			f.violations = append(f.violations, Reason{v.Code, v.Subject, v.Message})
 		}
-		for _, why := range threshold.Unsound(t, specs[t.Metric]) {
+		f.violations = append(f.violations, missing...)
+		for _, why := range threshold.Unsound(t, metric.SpecFor(f.x.Metrics, t.Metric, "")) {
 			f.notes = append(f.notes, Reason{CodeThreshold, t.Metric, why.Message})
 		}
 	}
@@ -124,15 +128,26 @@ func (f *facts) compare(notNumbers []metric.Problem, specs map[string]metric.Spe
 	}
 }
 
-// needsEveryRank reports whether a gated metric is worth nothing without a rank
-// that is silent: a sum would count it as zero, and ranks that say nothing do
-// not agree.
+// needsEveryRank reports whether a metric that is gated is put together over all
+// ranks. Without one of them it is worth nothing: a sum would count silence as
+// zero, the rank that is silent may be the worst, and it agrees with nobody. n/a
+// is no silence where a threshold allows it.
 func (f *facts) needsEveryRank(s metric.Spec, p metric.Problem) bool {
-	if s.Aggregate != metric.AggregateSum && s.Aggregate != metric.AggregateAgree {
+	if s.Aggregate == "" || s.Aggregate == metric.AggregateRoot {
 		return false
 	}
 	m := metric.Measurement{Name: p.Name, Model: p.Model, Source: p.Source}
-	return s.Required || slices.ContainsFunc(f.x.Thresholds, func(t threshold.Threshold) bool { return t.Matches(m) })
+	relaxed := false
+	for _, t := range f.x.Thresholds {
+		switch {
+		case !t.Matches(m):
+		case p.NotApplicable && t.RequiredIfMeasurable:
+			relaxed = true
+		default:
+			return true
+		}
+	}
+	return s.Required && !relaxed
 }
 
 // nothingToViolate takes violations back when nothing was reported at all: then
@@ -183,45 +198,6 @@ func problemReason(p metric.Problem, subject string) Reason {
 		subject = p.Name
 	}
 	return Reason{p.Code, subject, p.Message}
-}
-
-// reporters knows the lowest rank that had something to say about a metric: the
-// one whose word counts when no aggregate is declared.
-type reporters map[[2]string]int
-
-func newReporters(readings []metric.RankReadings, ranks []evidence.Rank) reporters {
-	who := reporters{}
-	note := func(name, model string, rank int) {
-		key := [2]string{name, model}
-		if lowest, ok := who[key]; !ok || rank < lowest {
-			who[key] = rank
-		}
-	}
-	for _, r := range readings {
-		for _, m := range r.Readings {
-			note(m.Name, m.Model, r.Rank)
-		}
-	}
-	for _, r := range ranks {
-		for _, p := range r.Problems {
-			if p.Code == CodeMetricNotANumber && p.Name != "" {
-				note(p.Name, p.Model, r.Rank)
-			}
-		}
-	}
-	return who
-}
-
-// counts reports whether a value of rank that is no number would have been part
-// of the measurement.
-func (who reporters) counts(rank int, p metric.Problem, specs map[string]metric.Spec) bool {
-	switch specs[p.Name].Aggregate {
-	case metric.AggregateRoot:
-		return rank == 0
-	case "":
-		return rank == who[[2]string{p.Name, p.Model}]
-	}
-	return true
 }
 
 // listNames spells names in order, at most eight of them.

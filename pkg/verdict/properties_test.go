@@ -51,7 +51,16 @@ func drawRank(t *rapid.T, n int) evidence.Rank {
 	if rapid.IntRange(0, 9).Draw(t, "problem") == 0 {
 		r.Problems = append(r.Problems, metric.Problem{Code: metric.CodeNotANumber, Name: "tps", Source: metric.SourcePerformance, Message: "nan"})
 	}
+	if rapid.IntRange(0, 9).Draw(t, "row without a value") == 0 {
+		r.Problems = append(r.Problems, drawRows(t))
+	}
 	return r
+}
+
+func drawRows(t *rapid.T) metric.Problem {
+	row := metric.Row{Name: rapid.SampledFrom([]string{"", "t", "tps"}).Draw(t, "row"), Place: "r.csv:2"}
+	row.Cut = row.Name != "tps" || rapid.Bool().Draw(t, "cut")
+	return metric.Problem{Code: metric.CodeEmpty, Source: metric.SourceResults, Message: "empty", Rows: []metric.Row{row}}
 }
 
 func drawReading(t *rapid.T) metric.Reading {
@@ -63,6 +72,7 @@ func drawReading(t *rapid.T) metric.Reading {
 		NotApplicable: rapid.IntRange(0, 5).Draw(t, "n/a") == 0,
 	}
 	m.Text = string(m.Source) // only to be different
+	m.Unended = m.Name == "tps" && rapid.IntRange(0, 3).Draw(t, "unended") == 0
 	return m
 }
 
@@ -177,6 +187,23 @@ func TestAbsentMetricNeverPassesItsThreshold(t *testing.T) {
 		x.Thresholds = append(x.Thresholds, threshold.Threshold{Metric: "absent", Max: &bound, RequiredIfMeasurable: true})
 		if v := Judge(x, e); v.Word == Pass {
 			t.Fatalf("%+v", v)
+		}
+	})
+}
+
+// A row that is there and has no usable value never passes a threshold on all of
+// them.
+func TestRowsWithoutAValueNeverPassTheirThreshold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x, e := drawJob(t)
+		bound := -10.0
+		x.SkipMetrics = false
+		x.Thresholds = append(x.Thresholds, threshold.Threshold{Metric: metric.Performance, Min: &bound, RequiredIfMeasurable: true})
+		if r := &e.Ranks[0]; left(*r) {
+			r.Problems = append(r.Problems, drawRows(t))
+			if v := Judge(x, e); v.Word == Pass {
+				t.Fatalf("%+v", v)
+			}
 		}
 	})
 }

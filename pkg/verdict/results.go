@@ -34,7 +34,7 @@ func (f *facts) declaredResults() {
 		return
 	}
 	file := f.x.MultipleResults
-	if first == nil && len(f.faults) > 0 {
+	if first == nil && (len(f.faults) > 0 || !f.began) {
 		return // a rank that did not get that far is explained by itself
 	}
 	if first == nil {
