@@ -143,3 +143,16 @@ func TestPipeHeldFromOutside(t *testing.T) {
 		t.Errorf("stdout is %q", got)
 	}
 }
+
+// What follows the last line end of a stream may be half of a line.
+func TestReadingWithoutALineEnd(t *testing.T) {
+	f := newFixture(t, `echo performance: 1 x; printf 'performance: 2 y'; printf 'performance: 3 z' >&2; kill -9 $$`)
+	f.run()
+	got := map[string]bool{}
+	for _, r := range f.metrics().Readings {
+		got[r.Name] = r.Unended
+	}
+	if len(got) != 3 || got["x"] || !got["y"] || !got["z"] {
+		t.Errorf("%+v", f.metrics())
+	}
+}
