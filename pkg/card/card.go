@@ -18,24 +18,24 @@ import (
 // madengine's; the rest are assay's own. Unknown keys are ignored here and kept
 // by build.
 type Card struct {
-	Name                       string            `json:"name"`
-	URL                        string            `json:"url"`
-	Dockerfile                 string            `json:"dockerfile"`
-	Scripts                    string            `json:"scripts"`
-	NGPUs                      Int               `json:"n_gpus"` // -1 means all
-	Owner                      string            `json:"owner"`
-	TrainingPrecision          string            `json:"training_precision"`
-	MultipleResults            string            `json:"multiple_results"`
-	Tags                       Tags              `json:"tags"`
-	Timeout                    Int               `json:"timeout"` // seconds; -1 or absent: the default, 0: none
-	Args                       Args              `json:"args"`
-	AdditionalDockerRunOptions string            `json:"additional_docker_run_options"`
-	EnvVars                    map[string]Scalar `json:"env_vars"`
-	Data                       string            `json:"data"`
-	SkipGPUArch                string            `json:"skip_gpu_arch"`
-	Cred                       string            `json:"cred"`
-	Slurm                      *Slurm            `json:"slurm"`
-	Distributed                *Distributed      `json:"distributed"`
+	Name                       string       `json:"name"`
+	URL                        string       `json:"url"`
+	Dockerfile                 string       `json:"dockerfile"`
+	Scripts                    string       `json:"scripts"`
+	NGPUs                      Int          `json:"n_gpus"` // -1 means all
+	Owner                      string       `json:"owner"`
+	TrainingPrecision          string       `json:"training_precision"`
+	MultipleResults            string       `json:"multiple_results"`
+	Tags                       Tags         `json:"tags"`
+	Timeout                    Int          `json:"timeout"` // seconds; -1 or absent: the default, 0: none
+	Args                       Args         `json:"args"`
+	AdditionalDockerRunOptions string       `json:"additional_docker_run_options"`
+	EnvVars                    Env          `json:"env_vars"`
+	Data                       string       `json:"data"`
+	SkipGPUArch                string       `json:"skip_gpu_arch"`
+	Cred                       string       `json:"cred"`
+	Slurm                      *Slurm       `json:"slurm"`
+	Distributed                *Distributed `json:"distributed"`
 
 	Command     []string              `json:"command"` // argv as it stands; wins over scripts
 	Contract    string                `json:"contract"`

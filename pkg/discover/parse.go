@@ -174,22 +174,15 @@ func (e *entry) check() error {
 		}
 		found = append(found, f)
 	}
-	if env, ok := e.Raw["env_vars"].(map[string]any); ok {
-		for _, k := range sortedKeys(env) {
-			if env[k] == nil {
-				wrong("/env_vars/"+document.Escape(k), "null is no value of an environment variable; use \"\" or leave it out")
-			}
-		}
-	}
 	e.Card = card.Card{}
 	if len(found) == 0 && strict(e.Raw, &e.Card) == nil {
 		return nil
 	}
-	for _, k := range sortedKeys(e.Raw) {
-		// One key at a time, so that one wrong field does not hide the next.
-		err := strict(map[string]any{k: e.Raw[k]}, &e.Card)
+	// One value at a time, so that one wrong field does not hide the next.
+	try := func(k string, v any) {
+		err := strict(map[string]any{k: v}, &e.Card)
 		if err == nil {
-			continue
+			return
 		}
 		var at *jsonv2.SemanticError
 		pointer := "/" + document.Escape(k)
@@ -197,6 +190,16 @@ func (e *entry) check() error {
 			pointer = string(at.JSONPointer)
 		}
 		wrong(pointer, explain(err))
+	}
+	for _, k := range sortedKeys(e.Raw) {
+		env, ok := e.Raw[k].(map[string]any)
+		if !ok || k != "env_vars" {
+			try(k, e.Raw[k])
+			continue
+		}
+		for _, name := range sortedKeys(env) {
+			try(k, map[string]any{name: env[name]})
+		}
 	}
 	sort.SliceStable(found, func(i, j int) bool {
 		a, b := found[i], found[j]

@@ -13,7 +13,7 @@ import (
 
 // Context is the context block: where and how models were built to run.
 type Context struct {
-	DockerEnvVars      map[string]card.Scalar        `json:"docker_env_vars"`
+	DockerEnvVars      card.Env                      `json:"docker_env_vars"`
 	DockerMounts       map[string]string             `json:"docker_mounts"` // container path → host path
 	DockerBuildArg     map[string]stdjson.RawMessage `json:"docker_build_arg"`
 	DockerGPUs         Words                         `json:"docker_gpus"`

@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"assay/pkg/card"
 	"assay/pkg/exitcode"
 )
 
@@ -36,7 +35,7 @@ type document struct {
 func Decode(data []byte) (*Manifest, error) {
 	var d document
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	if err := json.Unmarshal(data, &d, options()); err != nil {
+	if err := json.Unmarshal(data, &d); err != nil {
 		return nil, exitcode.With(exitcode.Invalid, explain(err, data))
 	}
 	m := &Manifest{
@@ -87,46 +86,6 @@ func present(raw stdjson.RawMessage) stdjson.RawMessage {
 	return raw
 }
 
-// options are the rules that differ from the library's: a null inside an
-// environment is refused, because nobody can say whether it means "empty" or
-// "unset".
-func options() json.Options {
-	return json.WithUnmarshalers(json.UnmarshalFromFunc(environment))
-}
-
-func environment(dec *jsontext.Decoder, env *map[string]card.Scalar) error {
-	if dec.PeekKind() != '{' {
-		return errors.ErrUnsupported // as the library has it: null is nil, the rest is refused
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	*env = map[string]card.Scalar{}
-	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return err
-		}
-		key := name.String()
-		if dec.PeekKind() == 'n' {
-			if err := dec.SkipValue(); err != nil {
-				return err
-			}
-			return &json.SemanticError{
-				JSONPointer: dec.StackPointer(),
-				Err:         errors.New(`null is no value for an environment variable: write "" or leave it out`),
-			}
-		}
-		var value card.Scalar
-		if err := json.UnmarshalDecode(dec, &value); err != nil {
-			return err
-		}
-		(*env)[key] = value
-	}
-	_, err := dec.ReadToken()
-	return err
-}
-
 // entries keeps built_models in the order of the document.
 type entries []Entry
 
@@ -153,7 +112,7 @@ func (list *entries) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		if err != nil {
 			return err
 		}
-		if err := json.Unmarshal(raw, &e.Model, options()); err != nil {
+		if err := json.Unmarshal(raw, &e.Model); err != nil {
 			return within(dec.StackPointer(), err)
 		}
 		*list = append(*list, e)

@@ -9,21 +9,21 @@ import (
 // Deployment is the deployment_config block, with the deployment blocks of the
 // top level moved into it.
 type Deployment struct {
-	Target         string                 `json:"target"` // as written; see TargetName
-	Slurm          *Slurm                 `json:"slurm"`
-	PBS            *PBS                   `json:"pbs"`
-	K8s            *K8s                   `json:"k8s"` // or its alias kubernetes
-	Kubernetes     *K8s                   `json:"kubernetes"`
-	Distributed    *Distributed           `json:"distributed"`
-	EnvVars        map[string]card.Scalar `json:"env_vars"`
-	EnvFile        string                 `json:"env_file"`         // relative to the manifest
-	EnvFileFormat  string                 `json:"env_file_format"`  // "shell", "dotenv" or empty
-	EnvFileTimeout card.Int               `json:"env_file_timeout"` // seconds, for sourcing it
-	Debug          Flag                   `json:"debug"`
-	DockerGPUs     Words                  `json:"docker_gpus"`
-	GPUsPerNode    card.Int               `json:"gpus_per_node"`
-	RankBinary     string                 `json:"rank_binary"`
-	Verdict        json.RawMessage        `json:"verdict"`
+	Target         string          `json:"target"` // as written; see TargetName
+	Slurm          *Slurm          `json:"slurm"`
+	PBS            *PBS            `json:"pbs"`
+	K8s            *K8s            `json:"k8s"` // or its alias kubernetes
+	Kubernetes     *K8s            `json:"kubernetes"`
+	Distributed    *Distributed    `json:"distributed"`
+	EnvVars        card.Env        `json:"env_vars"`
+	EnvFile        string          `json:"env_file"`         // relative to the manifest
+	EnvFileFormat  string          `json:"env_file_format"`  // "shell", "dotenv" or empty
+	EnvFileTimeout card.Int        `json:"env_file_timeout"` // seconds, for sourcing it
+	Debug          Flag            `json:"debug"`
+	DockerGPUs     Words           `json:"docker_gpus"`
+	GPUsPerNode    card.Int        `json:"gpus_per_node"`
+	RankBinary     string          `json:"rank_binary"`
+	Verdict        json.RawMessage `json:"verdict"`
 
 	// at holds the pointers of the blocks that the document has elsewhere: moved
 	// here from the top level, or under another name.
@@ -99,22 +99,22 @@ type Slurm struct {
 
 // PBS is the pbs block of the deployment.
 type PBS struct {
-	Queue           string                 `json:"queue"`
-	Account         string                 `json:"account"`
-	Nodes           card.Int               `json:"nodes"`
-	GPUsPerNode     card.Int               `json:"gpus_per_node"`
-	NCPUs           card.Int               `json:"ncpus"`
-	Mem             card.Scalar            `json:"mem"`
-	Select          string                 `json:"select"`
-	Place           string                 `json:"place"`
-	Walltime        card.Scalar            `json:"walltime"`
-	Resources       map[string]card.Scalar `json:"resources"`
-	OutputDir       string                 `json:"output_dir"`
-	SharedWorkspace string                 `json:"shared_workspace"`
-	Modules         Words                  `json:"modules"`
-	MailUser        string                 `json:"mail_user"`
-	MailType        Words                  `json:"mail_type"`
-	MaxPending      card.Scalar            `json:"max_pending"`
+	Queue           string      `json:"queue"`
+	Account         string      `json:"account"`
+	Nodes           card.Int    `json:"nodes"`
+	GPUsPerNode     card.Int    `json:"gpus_per_node"`
+	NCPUs           card.Int    `json:"ncpus"`
+	Mem             card.Scalar `json:"mem"`
+	Select          string      `json:"select"`
+	Place           string      `json:"place"`
+	Walltime        card.Scalar `json:"walltime"`
+	Resources       card.Env    `json:"resources"`
+	OutputDir       string      `json:"output_dir"`
+	SharedWorkspace string      `json:"shared_workspace"`
+	Modules         Words       `json:"modules"`
+	MailUser        string      `json:"mail_user"`
+	MailType        Words       `json:"mail_type"`
+	MaxPending      card.Scalar `json:"max_pending"`
 }
 
 // Distributed is the distributed block of the deployment.
