@@ -168,16 +168,26 @@ func (c *Collector) record(source Source, e entry, place string, cut bool) {
 }
 
 // overwritten says that next takes the place of old although their lines go on
-// differently after the metric, so that they may be two things. Once said, it
+// differently after the metric, so that they may be two things. Numbers make no
+// difference: "step 1" and "step 2" are one thing at two times. Once said, it
 // stays said.
 func overwritten(old, next entry) Problem {
-	if old.trail == next.trail {
+	if old.trail == next.trail || withoutDigits(old.trail) == withoutDigits(next.trail) {
 		return old.twice
 	}
 	called := func(e entry) string { return strings.TrimSpace(e.name() + " " + e.trail) }
 	r := Reading{Name: next.name(), Source: SourcePerformance}
 	return disagreement(r, "%s was reported as %s of %q and as %s of %q, and is one metric; the last of them counts",
 		r.Name, old.value(), clip(called(old)), next.value(), clip(called(next)))
+}
+
+func withoutDigits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r == '.' {
+			return -1
+		}
+		return r
+	}, s)
 }
 
 // Changed counts the readings and problems seen so far. It grows whenever Result

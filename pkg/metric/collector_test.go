@@ -264,3 +264,22 @@ func BenchmarkCollectorReadings(b *testing.B) {
 		c.Line(line, "stdout")
 	}
 }
+
+func TestTrailingNumbersMakeNoDifference(t *testing.T) {
+	for _, c := range []struct {
+		lines []string
+		want  int
+	}{
+		{[]string{"performance: 1 tps step 1", "performance: 2 tps step 10"}, 0},
+		{[]string{"performance: 1 tps (0.5 s)", "performance: 2 tps (12.25 s)"}, 0},
+		{[]string{"performance: 1 tps on a", "performance: 2 tps on b"}, 1},
+	} {
+		col := NewCollector(nil)
+		for _, l := range c.lines {
+			col.Line([]byte(l), "")
+		}
+		if _, problems := col.Result(); len(problems) != c.want {
+			t.Errorf("%q: %v, want %d problems", c.lines, problems, c.want)
+		}
+	}
+}
