@@ -138,7 +138,8 @@ func TestViolations(t *testing.T) {
 	} {
 		doc, _ := document.Parse("a.json", []byte(data))
 		var got []string
-		for _, p := range s.Validate(doc.Root()) {
+		violations, _ := s.Validate(doc.Root())
+		for _, p := range violations {
 			got = append(got, p.Pointer+" "+p.Message)
 		}
 		slices.Sort(got)
@@ -185,7 +186,8 @@ func validate(s *document.Schema, members []string, from, to int) []string {
 	b.WriteString("}}")
 	doc, _ := document.Parse("a.json", []byte(b.String()))
 	var all []string
-	for _, p := range s.Validate(doc.Root()) {
+	violations, _ := s.Validate(doc.Root())
+	for _, p := range violations {
 		all = append(all, p.Code+" "+p.Pointer+" "+p.Message)
 	}
 	return all

@@ -101,12 +101,12 @@ func lookup(v any, pointer string) any {
 }
 
 // NearMisses reports the keys of a document that look like a misspelt key of the
-// schema. A key that begins with _ is a comment, and what stands below it is not
+// schema, and whether there are more than are returned. A key that begins with _ is a comment, and what stands below it is not
 // looked at.
-func (s *Schema) NearMisses(n Node) []Problem {
+func (s *Schema) NearMisses(n Node) (problems []Problem, more bool) {
 	w := &missWalker{nearest: map[missKey]string{}}
 	w.walk(n, s.shape)
-	return w.problems
+	return w.problems[:min(len(w.problems), maxProblems)], len(w.problems) > maxProblems
 }
 
 type missKey struct {
@@ -124,7 +124,7 @@ type missWalker struct {
 }
 
 func (w *missWalker) walk(n Node, s *Shape) {
-	if s == nil {
+	if s == nil || len(w.problems) > maxProblems {
 		return
 	}
 	for _, b := range s.Branches {
@@ -149,7 +149,7 @@ func (w *missWalker) walk(n Node, s *Shape) {
 
 func (w *missWalker) member(c Node, s *Shape) {
 	key := c.Key()
-	if strings.HasPrefix(key, "_") {
+	if strings.HasPrefix(key, "_") || len(w.problems) > maxProblems {
 		return
 	}
 	if child, known := s.Properties[key]; known {

@@ -13,10 +13,6 @@ import (
 	"assay/pkg/spelling"
 )
 
-// maxViolations bounds the violations of one value; beyond it a file is not the
-// thing it claims to be, and more of the same helps nobody.
-const maxViolations = 1000
-
 func (s *Schema) validate(schema *jsonschema.Schema, n Node, value any) []Problem {
 	err := schema.Validate(value)
 	if err == nil {
@@ -26,18 +22,10 @@ func (s *Schema) validate(schema *jsonschema.Schema, n Node, value any) []Proble
 	if !errors.As(err, &v) {
 		return []Problem{{Code: CodeOther, Pointer: n.Pointer(), Position: n.Position(), Message: err.Error()}}
 	}
-	found := leaves(v)
-	more := len(found) - maxViolations
 	base := n.Pointer()
 	var problems []Problem
-	for _, leaf := range found[:min(len(found), maxViolations)] {
+	for _, leaf := range leaves(v) {
 		problems = append(problems, s.problems(base, n, leaf)...)
-	}
-	if more > 0 {
-		problems = append(problems, Problem{
-			Code: CodeOther, Pointer: base, Position: n.Position(),
-			Message: fmt.Sprintf("and %d more violations in this value", more),
-		})
 	}
 	return problems
 }

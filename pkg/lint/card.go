@@ -20,6 +20,9 @@ func (c *checker) cards(root document.Node) {
 	}
 	names := map[string]document.Node{}
 	for n := range root.Children() {
+		if c.full() {
+			break
+		}
 		c.schema("card", n, nil)
 		c.oneCard(n)
 		name := n.Get("name")

@@ -129,7 +129,8 @@ func TestSARIFFollowsItsSchema(t *testing.T) {
 		if doc == nil || len(problems) > 0 {
 			t.Fatalf("%s: %v", name, problems)
 		}
-		for _, p := range schema.Validate(doc.Root()) {
+		violations, _ := schema.Validate(doc.Root())
+		for _, p := range violations {
 			t.Errorf("%s: %s: %s", name, p.Pointer, p.Message)
 		}
 		rules := doc.Find("/runs/0/tool/driver/rules")

@@ -3,6 +3,7 @@ package lint_test
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"assay/pkg/lint"
@@ -62,6 +63,45 @@ func BenchmarkLargeManifest(b *testing.B) {
 	for b.Loop() {
 		if r := lint.Bytes("build_manifest.json", data, lint.Options{}); len(r.Findings) > 0 {
 			b.Fatal(r.Findings[0])
+		}
+	}
+}
+
+// TestFindingsAreBounded: a thousand errors and as many warnings are listed, and
+// that there are more is one finding each, at the end.
+func TestFindingsAreBounded(t *testing.T) {
+	const n = 5000
+	repeat := func(s string) string { return strings.TrimSuffix(strings.Repeat(s+",", n), ",") }
+	members := func(value string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `"m%d": %s,`, i, value)
+		}
+		return strings.TrimSuffix(b.String(), ",")
+	}
+	for name, c := range map[string]struct {
+		data             string
+		errors, warnings int
+	}{
+		"models":     {`{"built_images": {}, "context": {}, "built_models": {` + members("{}") + `}}`, 1001, 0},
+		"images":     {`{"built_images": {` + members("{}") + `}, "context": {}, "built_models": {}}`, 1, 1001},
+		"cards":      {`[` + repeat(`{"namee": "a"}`) + `]`, 1001, 0},
+		"numbers":    {`[` + repeat(`1`) + `]`, 1001, 0},
+		"names":      {`[` + repeat(`{"name": "a", "scripts": "a"}`) + `]`, 0, 1001},
+		"thresholds": {`{"name": "a", "scripts": "a", "thresholds": [` + repeat(`{"metric": "a"}`) + `]}`, 1001, 0},
+		"misses":     {`{"name": "a", "scripts": "a", "metrics": [` + repeat(`{"name": "a", "untis": 1}`) + `]}`, 0, 1001},
+		"tests":      {`{"tests": [` + repeat(`{"name": "a", "distributed": {"launcher": "?"}}`) + `]}`, 1001, 0},
+	} {
+		r := lint.Bytes("x.json", []byte(c.data), lint.Options{})
+		count := map[lint.Severity]int{}
+		for _, f := range r.Findings {
+			count[f.Severity]++
+		}
+		if count[lint.Error] != c.errors || c.warnings > 0 && count[lint.Warning] != c.warnings {
+			t.Errorf("%s: %v", name, count)
+		}
+		if last := r.Findings[len(r.Findings)-1]; last.Code != lint.More || last.Line < 1 {
+			t.Errorf("%s: the last is %+v", name, last)
 		}
 	}
 }

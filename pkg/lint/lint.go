@@ -191,7 +191,13 @@ type checker struct {
 	result  *Result
 	entries []entry
 	lines   func(int) string // for a file that has no document
+	count   [Error + 1]int   // of the entries, by severity
+	more    [Error + 1]bool  // whether there are more than the entries
 }
+
+// maxFindings bounds the errors, and the warnings, of one file: beyond it the file
+// is not the thing it claims to be, and more of the same helps nobody.
+const maxFindings = 1000
 
 // entry is a finding with its place in the order of the checked file: a finding
 // in an env_file stands where the manifest names that file.
@@ -237,9 +243,18 @@ func (c *checker) problem(p document.Problem) {
 }
 
 func (c *checker) add(s Severity, code, pointer string, pos document.Position, message, fix string) {
+	if c.count[s] >= maxFindings {
+		c.more[s] = true
+		return
+	}
+	c.count[s]++
 	f := Finding{File: c.result.File, Line: pos.Line, Column: pos.Column, Severity: s, Code: code, Pointer: pointer, Message: message, Fix: fix}
 	c.entries = append(c.entries, entry{f, pos})
 }
+
+// full says that nothing new can come of looking further: more errors would not
+// be listed.
+func (c *checker) full() bool { return c.more[Error] }
 
 // finish puts the findings into document order, once each.
 func (c *checker) finish() *Result {
@@ -254,22 +269,35 @@ func (c *checker) finish() *Result {
 			cmp.Compare(b.Severity, a.Severity), strings.Compare(a.Code, b.Code), strings.Compare(a.Pointer, b.Pointer), strings.Compare(a.Message, b.Message))
 	})
 	var last Finding
+	end := document.Position{Line: 1, Column: 1}
 	for _, e := range c.entries {
 		// What is an error already need not be suspected of being a misspelling.
 		if e.Finding == last || e.Code == document.CodeNearMiss && errors[e.Pointer] {
 			continue
 		}
-		last = e.Finding
+		last, end = e.Finding, e.order
 		c.result.Findings = append(c.result.Findings, e.Finding)
-		if e.File != c.result.File {
-			continue
-		}
-		if c.doc != nil {
-			text, at := c.doc.Excerpt(document.Position{Line: e.Line, Column: e.Column}, excerptWidth)
-			c.result.excerpts[placeOf(e.Finding)] = excerpt{text, at}
-		} else {
-			c.result.excerpts[placeOf(e.Finding)] = cut(c.lines(e.Line), e.Column)
+		c.excerpt(e.Finding)
+	}
+	for _, s := range []Severity{Warning, Error} {
+		if c.more[s] {
+			c.result.Findings = append(c.result.Findings, Finding{
+				File: c.result.File, Line: end.Line, Column: end.Column, Severity: s, Code: More,
+				Message: fmt.Sprintf("and more %ss, which are not listed: there are more than %d", s, maxFindings),
+			})
 		}
 	}
 	return c.result
+}
+
+// excerpt keeps the source line of a finding in the file itself.
+func (c *checker) excerpt(f Finding) {
+	switch {
+	case f.File != c.result.File:
+	case c.doc != nil:
+		text, at := c.doc.Excerpt(document.Position{Line: f.Line, Column: f.Column}, excerptWidth)
+		c.result.excerpts[placeOf(f)] = excerpt{text, at}
+	default:
+		c.result.excerpts[placeOf(f)] = cut(c.lines(f.Line), f.Column)
+	}
 }

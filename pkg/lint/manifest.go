@@ -42,6 +42,9 @@ func (c *checker) manifest(root document.Node) {
 	c.launcher(d.block("distributed"))
 	times := &shortTimes{}
 	for m := range models.Children() {
+		if c.full() {
+			break
+		}
 		if !strings.HasPrefix(m.Key(), "_") {
 			c.card(m, d, times)
 		}
@@ -106,6 +109,9 @@ func (c *checker) join(images, models document.Node) {
 	for m := range models.Children() {
 		if strings.HasPrefix(m.Key(), "_") || have[m.Key()] {
 			continue
+		}
+		if c.full() {
+			break
 		}
 		message := fmt.Sprintf("the model %q has no image of the same key in built_images", m.Key())
 		fix := "add an entry of the same key to built_images; with docker_image null it runs on the host"

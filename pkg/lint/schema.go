@@ -14,7 +14,11 @@ func (c *checker) schema(name string, n document.Node, ignored []string) {
 		c.at(Error, Internal, n, err.Error(), "")
 		return
 	}
-	for _, p := range misspelt(s.Validate(n), s.NearMisses(n)) {
+	violations, moreErrors := s.Validate(n)
+	misses, moreWarnings := s.NearMisses(n)
+	c.more[Error] = c.more[Error] || moreErrors
+	c.more[Warning] = c.more[Warning] || moreWarnings
+	for _, p := range misspelt(violations, misses) {
 		if !within(p.Pointer, ignored) {
 			c.problem(p)
 		}

@@ -22,6 +22,9 @@ func (c *checker) thresholds(list document.Node, metrics *declared, card documen
 		return
 	}
 	for t := range list.Children() {
+		if c.full() {
+			break
+		}
 		if t.Kind() != document.KindObject {
 			continue
 		}
