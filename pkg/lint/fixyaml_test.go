@@ -76,7 +76,7 @@ func TestFixedYAML(t *testing.T) {
 
 func TestFixRefusesYAML(t *testing.T) {
 	for data, want := range map[string]string{
-		"slurm: &s {partition: p}\n" + yamlHead + "context: {s: *s}\ndeployment_config:\n  target: slurm\n": "slurm cannot be moved without changing what the file says (unknown anchor 's' referenced); move it by hand",
+		"slurm: &s {partition: p}\n" + yamlHead + "context: {s: *s}\ndeployment_config:\n  target: slurm\n": "slurm cannot be moved without changing what the file says (the alias *s has no anchor &s before it); move it by hand",
 		"<<: &p {slurm: {partition: p}}\n" + yamlHead + "context: *p\n":                                     "slurm comes from a merge (<<); move slurm under deployment_config by hand",
 		"{built_images: {}, built_models: {}, slurm: {}}\n":                                                 "line 1: the file is not written as one key a line; move the blocks by hand",
 		yamlHead + "slurm: {}\ndeployment_config: {target: slurm}\n":                                        "line 4: deployment_config is written in braces; write it as a block of lines, or put slurm into it by hand",
