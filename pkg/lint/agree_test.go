@@ -73,7 +73,7 @@ func TestLintAndPlanAgreeOnNumbers(t *testing.T) {
 // TestRemarksAmongVariables: comments may stand between environment variables.
 func TestRemarksAmongVariables(t *testing.T) {
 	const env = `{"A": 1, "_comment": "why", "_doc": ["a", 1], "_group": {"B": null}, "_JAVA_OPTIONS": "-Xmx1g"%s}`
-	for more, refused := range map[string]bool{"": false, `, "B": {}`: true, `, "B": null`: true, `, "_b": null`: true, `, "B": [1]`: true} {
+	for more, refused := range map[string]bool{"": false, `, "B": {}`: true, `, "B": null`: true, `, "_b": null`: true, `, "_b=c": 1`: true, `, "_b=c": []`: false, `, "B": [1]`: true} {
 		block := fmt.Sprintf(env, more)
 		data := `{"built_images": {"a": {}}, "built_models": {"a": {"name": "a", "command": ["true"], "env_vars": ` + block + `}},
 			"context": {"docker_env_vars": ` + block + `}, "deployment_config": {"env_vars": ` + block + `}}`

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"assay/pkg/card"
 	"assay/pkg/document"
 	"assay/pkg/launcher"
 	"assay/pkg/plan"
@@ -113,7 +114,7 @@ func (c *checker) envNames(env document.Node) {
 	for v := range env.Children() {
 		name := v.Key()
 		switch {
-		case variableName.MatchString(name) || strings.HasPrefix(name, "_"):
+		case variableName.MatchString(name), card.IsRemark(name, v.Kind() != document.KindArray && v.Kind() != document.KindObject):
 		case name == "" || strings.ContainsAny(name, "=\x00"):
 			c.atKey(Error, EnvName, v, fmt.Sprintf("%q cannot be the name of an environment variable", name), "use letters, digits and underscores, and no digit first")
 		default:
