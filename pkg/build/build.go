@@ -79,7 +79,7 @@ func Manifest(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	data, err := encode(document(o, paths, land, built))
+	data, err := encode(assemble(o, paths, land, built))
 	if err != nil {
 		return Result{}, err
 	}
@@ -123,8 +123,8 @@ func invalid(err error) error {
 	return exitcode.With(exitcode.Invalid, err)
 }
 
-// document puts the parts of the manifest together.
-func document(o Options, p paths, land landing, b built) map[string]any {
+// assemble puts the parts of the manifest together.
+func assemble(o Options, p paths, land landing, b built) map[string]any {
 	doc := map[string]any{
 		"built_images":         b.images,
 		"built_models":         b.models,

@@ -1,7 +1,6 @@
 package build
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,35 +8,30 @@ import (
 	"sort"
 	"strings"
 
-	"assay/pkg/discover"
+	"assay/pkg/document"
 	"assay/pkg/exitcode"
-	"assay/schemas"
 )
 
-// blocks are the two blocks of a manifest that additional context lands in.
+// blocks is what the schema of the manifest says about its keys.
 type blocks struct {
-	context, deployment []string // the keys that the schema knows
+	context, deployment []string            // the keys of the two blocks that additional context lands in
+	nested              map[string][]string // the keys of each block of the deployment
+	manifest            []string            // the other keys of the manifest
 }
 
 // manifestBlocks reads them from the schema of the manifest.
-func manifestBlocks() (blocks, error) {
-	text, err := schemas.Read("manifest")
-	if err != nil {
-		return blocks{}, err
+func manifestBlocks(s *document.Schema) blocks {
+	top := s.Shape()
+	b := blocks{top.Properties["context"].Keys, top.Properties["deployment_config"].Keys, map[string][]string{}, nil}
+	for name, block := range top.Properties["deployment_config"].Properties {
+		b.nested[name] = block.Keys
 	}
-	type block struct {
-		Properties map[string]any `json:"properties"`
+	for _, k := range top.Keys {
+		if k != "context" && k != "deployment_config" && !slices.Contains(b.deployment, k) {
+			b.manifest = append(b.manifest, k)
+		}
 	}
-	var manifest struct {
-		Defs struct {
-			Context    block `json:"context"`
-			Deployment block `json:"deploymentConfig"`
-		} `json:"$defs"`
-	}
-	if err := json.Unmarshal(text, &manifest); err != nil {
-		return blocks{}, fmt.Errorf("the manifest's schema: %w", err)
-	}
-	return blocks{sortedKeys(manifest.Defs.Context.Properties), sortedKeys(manifest.Defs.Deployment.Properties)}, nil
+	return b
 }
 
 // deploys says whether a key lands under deployment_config: it is known there
@@ -51,15 +45,17 @@ func (b blocks) deploys(key string) bool {
 type landing struct {
 	context, deployment map[string]any
 	warnings            []string
+	suspects            []string // keys of the top level that have been warned about
 }
 
 // landContext puts each key where the manifest keeps it. Unknown keys stay under
 // context.
 func landContext(additional map[string]any) (landing, error) {
-	known, err := manifestBlocks()
+	schema, err := manifestSchema()
 	if err != nil {
 		return landing{}, err
 	}
+	known := manifestBlocks(schema)
 	l := landing{deployment: map[string]any{}, context: map[string]any{
 		"docker_env_vars": map[string]any{}, "docker_mounts": map[string]any{}, "docker_build_arg": map[string]any{},
 	}}
@@ -73,6 +69,8 @@ func landContext(additional map[string]any) (landing, error) {
 			}
 		case known.deploys(k):
 			l.deployment[k] = v
+		case slices.Contains(known.manifest, k):
+			l.warnings = append(l.warnings, fmt.Sprintf("additional context: %s is not used: build writes the manifest's own", k))
 		default:
 			l.suspect(k, known)
 			l.context[k] = v
@@ -85,6 +83,9 @@ func landContext(additional map[string]any) (landing, error) {
 	)
 	if err != nil {
 		return landing{}, exitcode.With(exitcode.Invalid, err)
+	}
+	if err := l.misspelt(schema); err != nil {
+		return landing{}, err
 	}
 	sort.Strings(l.warnings)
 	return l, l.chooseTarget()
@@ -107,17 +108,6 @@ func (l *landing) nest(block string, v any, into map[string]any) error {
 		into[k] = merge(was, value)
 	}
 	return nil
-}
-
-// suspect warns about a key that is close to one with a meaning.
-func (l *landing) suspect(key string, b blocks) {
-	known := slices.Concat(b.context, b.deployment, []string{"deploy", "context", "deployment_config"})
-	if strings.HasPrefix(key, "_") || slices.Contains(known, key) {
-		return
-	}
-	if near := discover.Nearest(key, known, 1); len(near) > 0 {
-		l.warnings = append(l.warnings, fmt.Sprintf("additional context: %s has no meaning; did you mean %s?", key, near[0]))
-	}
 }
 
 // chooseTarget settles deployment_config.target: what is named, else what the
