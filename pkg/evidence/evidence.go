@@ -63,7 +63,7 @@ type End struct {
 	Code           string    `json:"code,omitempty"`    // a reason code when refused: ENV_FILE, PRE_SCRIPT, LAUNCH_REFUSED
 	Message        string    `json:"message,omitempty"` // one sentence for people
 	Steps          []Step    `json:"steps,omitempty"`   // pre- and post-scripts in the order they ran
-	Results        *Results  `json:"results,omitempty"` // present when the card declares multiple_results
+	Results        *Results  `json:"results,omitempty"` // present when the card declares multiple_results, or nothing was measured and a file looks like it
 	Metrics        bool      `json:"metrics,omitempty"` // metrics.json lies beside this file
 	Lost           string    `json:"lost,omitempty"`    // what was measured and could not be kept, and why
 	Stdout         Log       `json:"stdout"`
@@ -87,12 +87,13 @@ type Log struct {
 
 // Results says what became of the declared results CSV of a rank.
 type Results struct {
-	Declared string   `json:"declared"`         // multiple_results as the card has it
-	File     string   `json:"file,omitempty"`   // name of the copy in the rank's results directory, when found
-	Path     string   `json:"path,omitempty"`   // where it was found
-	Tried    []string `json:"tried,omitempty"`  // paths looked at, in order
-	Stale    []string `json:"stale,omitempty"`  // candidates refused: not changed since the rank began
-	Nearby   []Nearby `json:"nearby,omitempty"` // files beside it that have the shape of results
+	Declared string   `json:"declared"`          // multiple_results as the card has it; may be empty
+	File     string   `json:"file,omitempty"`    // name of the copy in the rank's results directory, when found
+	Path     string   `json:"path,omitempty"`    // where it was found
+	Tried    []string `json:"tried,omitempty"`   // paths looked at, in order
+	Stale    []string `json:"stale,omitempty"`   // candidates that hold nothing new since the workload began
+	Refused  []string `json:"refused,omitempty"` // candidates that may be another's, each with the reason
+	Nearby   []Nearby `json:"nearby,omitempty"`  // files beside it that have the shape of results
 }
 
 // Nearby is a file that looks like results but is not the declared one.

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"assay/pkg/durable"
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
@@ -161,13 +159,3 @@ func (w *wrapper) makeDir(name string) error {
 
 // file is a path in the directory of the rank.
 func (w *wrapper) file(name string) string { return filepath.Join(w.dir, name) }
-
-// reserve sets room aside. A filesystem that cannot do that goes without.
-func reserve(path string) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NONBLOCK, 0o600)
-	if err != nil {
-		return
-	}
-	_ = unix.Fallocate(int(f.Fd()), 0, 0, reserveSize)
-	_ = f.Close()
-}

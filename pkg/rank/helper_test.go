@@ -31,6 +31,7 @@ type wrapperCall struct {
 	MasterPort int
 	Env        []string
 	Panic      bool // the wrapper is given what makes it panic
+	Stopped    bool // the wrapper is told to stop before anything else
 }
 
 func TestMain(m *testing.M) {
@@ -51,7 +52,12 @@ func runWrapper(text string) int {
 	}
 	if c.Panic {
 		signals := make(chan os.Signal, 1)
-		signals <- nil
+		o.Signals = signals
+		time.AfterFunc(300*time.Millisecond, func() { signals <- nil })
+	}
+	if c.Stopped {
+		signals := make(chan os.Signal, 1)
+		signals <- syscall.SIGTERM
 		o.Signals = signals
 	}
 	code, err := rank.Run(context.Background(), o)

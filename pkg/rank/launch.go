@@ -11,16 +11,35 @@ import (
 	"assay/pkg/rundir"
 )
 
-// launch starts a program of the rank with its output going to the logs. The
-// guard follows the first one: it costs the workload no time.
-func (w *wrapper) launch(p *prepared, c command) (*child, error) {
+// launchStep starts a pre- or post-script. Its output goes to the logs of the
+// workload, and is no word of the workload.
+func (w *wrapper) launchStep(p *prepared, c command, who string) (*child, error) {
+	w.label(who)
+	return w.launch(p, c, w.stdout.steps.w, w.stderr.steps.w)
+}
+
+// launchWorkload starts the workload.
+func (w *wrapper) launchWorkload(p *prepared, c command) (*child, error) {
+	w.label(workloadLabel)
+	return w.launch(p, c, w.stdout.workload.w, w.stderr.workload.w)
+}
+
+// label says in the logs whose words come next.
+func (w *wrapper) label(who string) {
+	w.stdout.begin(who)
+	w.stderr.begin(who)
+}
+
+// launch starts a program of the rank. The guard follows the first one: it costs
+// the workload no time.
+func (w *wrapper) launch(p *prepared, c command, stdout, stderr *os.File) (*child, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
 	}
 	defer null.Close()
 	attr := func() *os.ProcAttr {
-		return &os.ProcAttr{Dir: p.work, Env: p.env, Files: []*os.File{null, w.stdout.w, w.stderr.w}}
+		return &os.ProcAttr{Dir: p.work, Env: p.env, Files: []*os.File{null, stdout, stderr}}
 	}
 	started, err := w.tree.start(c.path, c.argv, attr())
 	if errors.Is(err, syscall.ENOEXEC) && !isBinary(c.path) { // a script without `#!`
@@ -29,7 +48,7 @@ func (w *wrapper) launch(p *prepared, c command) (*child, error) {
 		}
 	}
 	if err == nil && w.guard == nil {
-		w.guard = startGuard(w.tree, filepath.Join(w.dir, rundir.ResultsDir))
+		w.guard = startGuard(w.tree, filepath.Join(w.dir, rundir.ResultsDir), w.stdout, w.stderr)
 	}
 	return started, err
 }

@@ -14,14 +14,12 @@ import (
 	"assay/pkg/rundir"
 )
 
-// reserveSize is what is set aside on disk for the end marker, in bytes, so that
-// a workload that fills the disk cannot take its own evidence away.
-const reserveSize = 64 << 10
-
-const reserveFile = ".reserve"
+// patience is how long the wrapper tries to write what it knows to a full disk.
+const patience = 10 * time.Second
 
 // finish writes metrics.json and the end marker. Room is made when the disk is
-// full: first what was set aside, then the ends of the logs.
+// full: first what was set aside, then the ends of the logs; then somebody else
+// may make room.
 func (w *wrapper) finish() error {
 	w.end.FinishedAt = time.Now().UTC()
 	w.end.ElapsedSeconds = w.end.FinishedAt.Sub(w.end.StartedAt).Seconds()
@@ -30,21 +28,25 @@ func (w *wrapper) finish() error {
 		return w.unwritten(err)
 	}
 	_ = os.Remove(w.file(reserveFile))
-	if err := w.writeMetrics(); err != nil {
+	began := time.Now()
+	if err := insist(w.writeMetrics, w.makeRoom, patience/2); err != nil {
 		w.end.Lost = sentence(w.end.Lost, fmt.Sprintf("metrics.json could not be written: %v", err))
 	}
-	err := w.put(rundir.EndFile, w.end)
-	for i := 0; err != nil && i < 2; i++ {
-		w.stdout.giveBack(reserveSize)
-		w.stderr.giveBack(reserveSize)
+	end := func() error {
 		w.end.Stdout, w.end.Stderr = w.stdout.log(), w.stderr.log()
-		err = w.put(rundir.EndFile, w.end)
+		return w.put(rundir.EndFile, w.end)
 	}
-	if err != nil {
+	if err := insist(end, w.makeRoom, patience-time.Since(began)); err != nil {
 		return w.unwritten(err)
 	}
 	w.restoreBegin()
 	return nil
+}
+
+// makeRoom gives up the ends of the logs.
+func (w *wrapper) makeRoom() {
+	w.stdout.giveBack(reserveSize)
+	w.stderr.giveBack(reserveSize)
 }
 
 func (w *wrapper) unwritten(err error) error {

@@ -41,14 +41,14 @@ func (w *wrapper) nearbyDirs(p *prepared) []searched {
 func (w *wrapper) nearby(p *prepared) []evidence.Nearby {
 	var out []evidence.Nearby
 	seen := map[string]bool{}
-	for _, place := range w.nearbyDirs(p) {
-		for _, path := range csvFiles(place) {
+	for _, in := range w.nearbyDirs(p) {
+		for _, path := range csvFiles(in) {
 			now, ok := stampOf(path)
-			if before, was := p.results.before[path]; !ok || (was && before == now) {
+			if before, was := p.results.nearby[path]; !ok || (was && before == now) {
 				continue
 			}
-			name, err := filepath.Rel(place.dir, path)
-			if err != nil || seen[name] || slices.Contains(p.results.candidates, path) {
+			name, err := filepath.Rel(in.dir, path)
+			if err != nil || seen[name] || slices.ContainsFunc(p.results.places, func(at *place) bool { return at.path == path }) {
 				continue
 			}
 			columns := csvHeader(path)

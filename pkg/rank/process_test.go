@@ -130,7 +130,7 @@ func TestSignalledTogetherIsStopped(t *testing.T) {
 func TestKilledWrapperLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, `( setsid bash -c 'trap "" TERM HUP; echo $$ >> "$PIDS"; while :; do sleep 1; done' & )
-		sleep 600 & echo $! >> "$PIDS"; sleep 1; echo $$ >> "$PIDS.main"; wait`)
+		sleep 600 & echo $! >> "$PIDS"; env -i setsid sleep 600 & echo $! >> "$PIDS"; sleep 1; echo $$ >> "$PIDS.main"; wait`)
 	pids := filepath.Join(f.model, "pids")
 	f.attempt.Job.Env = map[string]string{"PIDS": pids}
 	cmd := f.command()

@@ -5,8 +5,9 @@
 // leave behind, collects the declared results, and records the end. It returns
 // only after the end marker is durable.
 //
-// Run makes its process a subreaper and watches its children, so it belongs in a
-// process of its own.
+// Run makes its process a subreaper, watches its children, and catches the signals
+// that would end it until the process exits, so it belongs in a process of its
+// own.
 //
 // Exit codes: the workload's own; 128+n when it died of signal n, or when the
 // wrapper was told to stop by signal n; ExitTimeout at the time limit;
@@ -46,7 +47,7 @@ type Options struct {
 
 	Env     []string         // inherited environment, as KEY=VALUE
 	Stderr  io.Writer        // for what cannot be said in the rank's own log; may be nil
-	Signals <-chan os.Signal // what tells the wrapper to stop; nil: it listens for TERM, INT and HUP itself
+	Signals <-chan os.Signal // what tells the wrapper to stop; nil: it catches TERM, INT, HUP and QUIT itself, and for good
 }
 
 // Run runs one rank. The exit code is what the process should exit with. The
@@ -56,6 +57,9 @@ type Options struct {
 func Run(ctx context.Context, o Options) (int, error) {
 	if o.Stderr == nil {
 		o.Stderr = io.Discard
+	}
+	if o.Signals == nil {
+		o.Signals = listen()
 	}
 	attempt, err := readJob(o.JobFile, o.Rank)
 	if err != nil {

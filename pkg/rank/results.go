@@ -44,29 +44,44 @@ func stampOf(path string) (s stamp, ok bool) {
 
 // resultsWatch knows where results may appear and what lay there before.
 type resultsWatch struct {
-	declared   string
-	candidates []string
-	before     map[string]stamp
+	declared string
+	places   []*place
+	nearby   map[string]stamp   // CSV files
+	metrics  map[string]*digest // of what lay in the places of metrics.json
 }
 
-// watchResults lists the places of the declared results file, and remembers what
-// is there: a file that an earlier run left is no result of this one.
+// watchResults lists the places of the declared results file, and claims those
+// that are not the rank's own.
 func (w *wrapper) watchResults(p *prepared) *resultsWatch {
-	r := &resultsWatch{declared: w.attempt.Job.Expect.MultipleResults, before: map[string]stamp{}}
-	r.candidates = w.resultsCandidates(p)
-	for _, path := range r.candidates {
-		if s, ok := stampOf(path); ok {
-			r.before[path] = s
-		}
+	r := &resultsWatch{declared: w.attempt.Job.Expect.MultipleResults}
+	for _, path := range w.resultsCandidates(p) {
+		r.places = append(r.places, &place{path: path})
 	}
-	for _, place := range w.nearbyDirs(p) {
-		for _, path := range csvFiles(place) {
+	for _, at := range r.places {
+		w.secure(at)
+	}
+	return r
+}
+
+// lookBefore remembers what is there right before the workload starts: what an
+// earlier run or a pre-script left is no result of this one.
+func (w *wrapper) lookBefore(p *prepared) {
+	r := p.results
+	for _, at := range r.places {
+		w.secure(at)
+		at.before = digestOf(at.path)
+	}
+	r.nearby, r.metrics = map[string]stamp{}, map[string]*digest{}
+	for _, in := range w.nearbyDirs(p) {
+		for _, path := range csvFiles(in) {
 			if s, ok := stampOf(path); ok {
-				r.before[path] = s
+				r.nearby[path] = s
 			}
 		}
 	}
-	return r
+	for _, name := range metricsPlaces() {
+		r.metrics[name] = digestOf(w.file(name))
+	}
 }
 
 // resultsCandidates: the results directory, the working directory and its parent
@@ -111,15 +126,17 @@ func ownFile(name string) bool {
 	}, filepath.Clean(name))
 }
 
-// collect looks for the results file and the workload's metrics.json.
+// collect looks for the results file and the workload's metrics.json. It comes
+// after the post-scripts, which may make them of what the workload left.
 func (w *wrapper) collect(p *prepared) {
-	if w.end.Outcome == evidence.OutcomeRefused {
+	if w.end.Outcome == evidence.OutcomeRefused || p.results.nearby == nil {
 		return
 	}
 	if !w.attempt.Job.SkipMetrics {
-		w.readMetricsJSON()
+		w.readMetricsJSON(p)
 	}
 	if p.results.declared == "" {
+		w.suggest(p)
 		return
 	}
 	found := w.findResults(p)
@@ -129,57 +146,90 @@ func (w *wrapper) collect(p *prepared) {
 	w.end.Results = found
 }
 
-// findResults takes the first candidate that is new, and copies it into the
-// results directory unless it is there.
+// suggest names what looks like results when none are declared and nothing was
+// measured.
+func (w *wrapper) suggest(p *prepared) {
+	if w.attempt.Job.SkipMetrics || len(w.metrics().Readings) > 0 {
+		return
+	}
+	if nearby := w.nearby(p); len(nearby) > 0 {
+		w.end.Results = &evidence.Results{Nearby: nearby}
+	}
+}
+
+// findResults takes the first place with something new in it, and copies that
+// into the results directory unless it is there.
 func (w *wrapper) findResults(p *prepared) *evidence.Results {
 	r := &evidence.Results{Declared: p.results.declared}
-	for _, path := range p.results.candidates {
-		r.Tried = append(r.Tried, path)
-		now, ok := stampOf(path)
-		if !ok {
+	for _, at := range p.results.places {
+		r.Tried = append(r.Tried, at.path)
+		if _, ok := stampOf(at.path); !ok {
 			continue
 		}
-		if before, was := p.results.before[path]; was && before == now {
-			r.Stale = append(r.Stale, path)
-			continue
-		}
-		name, err := w.keepResults(path)
-		if err != nil {
+		name, err := w.keepResults(at)
+		var no *objected
+		switch {
+		case errors.As(err, &no):
+			r.Refused = append(r.Refused, no.Error())
+		case err != nil:
 			w.note("results: %v", err)
-			w.end.Lost = sentence(w.end.Lost, fmt.Sprintf("results file %s could not be kept: %v", path, err))
-			continue
+			w.end.Lost = sentence(w.end.Lost, fmt.Sprintf("results file %s could not be kept: %v", at.path, err))
+		case name == "":
+			r.Stale = append(r.Stale, at.path)
+		default:
+			r.File, r.Path = name, at.path
+			return r
 		}
-		r.File, r.Path = name, path
-		return r
 	}
 	return r
 }
 
-// keepResults makes a durable copy in the results directory and returns its name
-// there. A file that lies there already is only made durable.
-func (w *wrapper) keepResults(path string) (string, error) {
-	src, err := regular.Open(path)
+// objected says that something new does not count, and why.
+type objected struct{ path, why string }
+
+func (o *objected) Error() string { return o.path + " " + o.why }
+
+// keepResults makes a durable copy of what is new in the results directory and
+// returns its name there, or "" when nothing is new. A file that lies there
+// already is only made durable.
+func (w *wrapper) keepResults(at *place) (string, error) {
+	src, err := regular.Open(at.path)
 	if err != nil {
 		return "", err
 	}
 	defer src.Close()
+	fresh, whole, err := at.before.fresh(src)
+	if fresh == nil || err != nil {
+		return "", err
+	}
 	dir := filepath.Join(w.dir, rundir.ResultsDir)
-	if name, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(name) {
-		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
-			return name, errors.Join(src.Sync(), durable.SyncDir(filepath.Dir(path)))
+	name := filepath.Base(at.path)
+	if inside, err := filepath.Rel(dir, at.path); err == nil && filepath.IsLocal(inside) {
+		name = inside
+		if info, err := os.Lstat(at.path); whole && err == nil && info.Mode().IsRegular() {
+			return name, errors.Join(src.Sync(), durable.SyncDir(filepath.Dir(at.path)))
 		}
 	}
-	name := filepath.Base(path)
 	if err := w.makeDir(rundir.ResultsDir); err != nil { // the workload may have removed it
 		return "", err
 	}
-	return name, durable.Copy(filepath.Join(dir, name), src, w.fileMode)
+	if why := at.objection(); why != "" {
+		return "", &objected{at.path, why}
+	}
+	err = durable.Copy(filepath.Join(dir, name), fresh, w.fileMode)
+	if why := at.objection(); err == nil && why != "" { // said while it was copied
+		return "", &objected{at.path, why}
+	}
+	return name, err
 }
 
 // readMetricsJSON reads the metrics.json that the workload left.
-func (w *wrapper) readMetricsJSON() {
-	for _, place := range []string{rundir.ResultsDir, rundir.WorkDir} {
-		name := place + "/" + rundir.MetricsFile
+func (w *wrapper) readMetricsJSON(p *prepared) {
+	for _, name := range metricsPlaces() {
+		if before, now := p.results.metrics[name], digestOf(w.file(name)); before != nil && now != nil && *before == *now {
+			w.note("%s is as it was before the workload, and does not count", name)
+			continue
+		}
 		data, err := regular.ReadFile(w.file(name), maxMetricsJSON)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

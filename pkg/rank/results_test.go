@@ -117,11 +117,24 @@ func TestNearbyIsBounded(t *testing.T) {
 	}
 }
 
+// Without a declaration nothing is taken, and what looks like results is named
+// when nothing else was measured.
 func TestNoResultsDeclared(t *testing.T) {
-	f := newFixture(t, `printf %s "$CSV" > r.csv`)
-	f.attempt.Job.Env = map[string]string{"CSV": goodCSV}
-	if _, end := f.run(); end.Results != nil || end.Metrics {
-		t.Errorf("results %+v, metrics %v", end.Results, end.Metrics)
+	for script, want := range map[string]int{
+		`printf %s "$CSV" > r.csv`:                          1,
+		`printf %s "$CSV" > r.csv; echo "performance: 1 x"`: 0,
+		`true`: 0,
+	} {
+		f := newFixture(t, script)
+		f.file("old.csv", goodCSV, 0o644)
+		f.attempt.Job.Env = map[string]string{"CSV": goodCSV}
+		_, end := f.run()
+		switch r := end.Results; {
+		case want == 0 && r != nil:
+			t.Errorf("%s: results %+v", script, r)
+		case want == 1 && (r == nil || r.Declared != "" || r.File != "" || len(r.Nearby) != 1 || r.Nearby[0].Path != "r.csv"):
+			t.Errorf("%s: results %+v", script, r)
+		}
 	}
 }
 

@@ -1,11 +1,14 @@
 package rank
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 
 	"assay/pkg/durable"
 )
@@ -24,6 +27,11 @@ type sink struct {
 	tail  *ring
 	last  byte // last byte written to f
 
+	mu    sync.Mutex // for write and begin
+	given byte       // last byte given to the sink
+	lines int64      // line ends given to it
+	label string     // to be written before the next bytes
+
 	bytes   int64 // given to the sink
 	dropped int64 // of these, not in the file
 	lost    int64 // since the last write that worked
@@ -41,13 +49,46 @@ func newSink(path string, mode os.FileMode, limit int64) (*sink, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &sink{path: path, f: f, file: file, mode: mode, limit: limit, head: limit - limit/2, last: '\n'}, nil
+	return &sink{path: path, f: f, file: file, mode: mode, limit: limit, head: limit - limit/2, last: '\n', given: '\n'}, nil
 }
 
 func (s *sink) name() string { return filepath.Base(s.path) }
 
+// workloadLabel is what begin calls the workload.
+const workloadLabel = "workload"
+
+// begin makes the next bytes follow a line that says whose they are; a log with
+// nothing but the words of the workload has no such line. It returns the number of
+// lines before those bytes.
+func (s *sink) begin(who string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.label = ""
+	if s.bytes == 0 && who == workloadLabel {
+		return 0
+	}
+	s.label = fmt.Sprintf("[assay: %s]\n", who)
+	if s.given != '\n' {
+		s.label = "\n" + s.label
+	}
+	return s.lines + int64(strings.Count(s.label, "\n"))
+}
+
+// write takes what a stream brings.
 func (s *sink) write(p []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.label != "" {
+		s.put([]byte(s.label))
+		s.label = ""
+	}
+	s.put(p)
+}
+
+func (s *sink) put(p []byte) {
 	s.bytes += int64(len(p))
+	s.lines += int64(bytes.Count(p, []byte("\n")))
+	s.given = p[len(p)-1]
 	if s.limit <= 0 {
 		s.append(p)
 		return

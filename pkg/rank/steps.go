@@ -1,15 +1,19 @@
 package rank
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"syscall"
 	"time"
 
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
 	"assay/pkg/plan"
+	"assay/pkg/regular"
 	"assay/pkg/signame"
 	"assay/pkg/verdict"
 )
@@ -47,16 +51,16 @@ func (w *wrapper) postScripts(ctx context.Context, p *prepared) {
 	}
 }
 
-// step runs one script with the environment and the logs of the workload. Each
-// has the time limit of the job; after a stop, only the grace.
+// step runs one script with the environment of the workload. Its output goes to
+// the same logs, below a line that names it, and holds no readings. Each step has the time limit of the job; after a stop, only the grace.
 func (w *wrapper) step(ctx context.Context, p *prepared, kind string, s plan.Script) (evidence.Step, ending) {
 	began := time.Now()
 	step := evidence.Step{Kind: kind, Path: s.Path}
 	limit := time.Duration(w.attempt.Job.TimeoutSeconds) * time.Second
-	if w.end.Outcome == evidence.OutcomeStopped {
+	if w.stopped != nil {
 		limit = w.grace
 	}
-	e, err := w.runScript(ctx, p, s, limit)
+	e, err := w.runScript(ctx, p, s, kind+"-script "+s.Path, limit)
 	switch {
 	case err != nil:
 		step.ExitCode, step.Message = notRunnableExit(err), err.Error()
@@ -76,7 +80,7 @@ func (w *wrapper) step(ctx context.Context, p *prepared, kind string, s plan.Scr
 
 // runScript runs a script and waits for it alone: a pre-script may leave a
 // service running.
-func (w *wrapper) runScript(ctx context.Context, p *prepared, s plan.Script, limit time.Duration) (ending, error) {
+func (w *wrapper) runScript(ctx context.Context, p *prepared, s plan.Script, who string, limit time.Duration) (ending, error) {
 	path, err := findScript(p.modelDir, s.Path)
 	if err != nil {
 		return ending{}, err
@@ -89,7 +93,7 @@ func (w *wrapper) runScript(ctx context.Context, p *prepared, s plan.Script, lim
 	if err != nil {
 		return ending{}, err
 	}
-	started, err := w.launch(p, c)
+	started, err := w.launchStep(p, c, who)
 	if err != nil {
 		return ending{}, err
 	}
@@ -98,12 +102,16 @@ func (w *wrapper) runScript(ctx context.Context, p *prepared, s plan.Script, lim
 
 // workload runs the workload. It reports whether it was started.
 func (w *wrapper) workload(ctx context.Context, p *prepared) bool {
+	w.lookBefore(p)
 	c, err := w.resolve(p)
 	if err == nil {
 		var started *child
-		if started, err = w.launch(p, c); err == nil {
+		if started, err = w.launchWorkload(p, c); err == nil {
 			limit := time.Duration(w.attempt.Job.TimeoutSeconds) * time.Second
 			w.record(w.watch(ctx, started, limit), limit)
+			if code := w.end.ExitCode; code == ExitNotFound || code == ExitNotExecutable {
+				w.explainLineEnds(p)
+			}
 			return true
 		}
 		err = launchError(c, err)
@@ -118,10 +126,38 @@ func launchError(c command, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOENT):
 		exit, hint = ExitNotFound, "; the interpreter or loader that it names does not exist"
+		if hasCRLF(c.path) {
+			hint = "; " + crlfAdvice
+		}
 	case errors.Is(err, syscall.ENOEXEC):
 		hint = "; it is made for another kind of machine, or damaged"
 	case errors.Is(err, syscall.E2BIG):
 		hint = "; its arguments and environment are too long"
 	}
 	return &notRunnable{exit, fmt.Sprintf("%s cannot be executed: %v%s", c.path, errors.Unwrap(err), hint)}
+}
+
+// crlfAdvice explains the failure of a script that was written on Windows.
+const crlfAdvice = `its lines end in CR LF, and the CR is taken for a part of what the line names; convert it: sed -i 's/\r$//'`
+
+// explainLineEnds says why a shell or env did not find what is there.
+func (w *wrapper) explainLineEnds(p *prepared) {
+	program := w.attempt.Job.Program
+	if len(program.Command) > 0 {
+		return
+	}
+	if script, err := findScript(p.modelDir, program.Script); err == nil && hasCRLF(script) {
+		w.end.Message = sentence(w.end.Message, "script "+script+": "+crlfAdvice)
+	}
+}
+
+// hasCRLF reports whether the first line of a script ends in CR LF.
+func hasCRLF(path string) bool {
+	f, err := regular.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	line, _ := bufio.NewReader(io.LimitReader(f, 4096)).ReadString('\n')
+	return strings.HasSuffix(line, "\r\n") && !strings.HasPrefix(line, "\x7fELF")
 }

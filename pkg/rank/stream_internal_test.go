@@ -49,7 +49,7 @@ func TestSinkKeepsHeadAndTail(t *testing.T) {
 		n++
 		path := filepath.Join(dir, fmt.Sprint(n))
 		limit := rapid.Int64Range(0, 200).Draw(t, "limit")
-		chunks := rapid.SliceOf(rapid.SliceOfN(rapid.Byte(), 0, 100)).Draw(t, "chunks")
+		chunks := rapid.SliceOf(rapid.SliceOfN(rapid.Byte(), 1, 100)).Draw(t, "chunks")
 		s, err := newSink(path, 0o600, limit)
 		if err != nil {
 			t.Fatal(err)
@@ -86,19 +86,20 @@ func TestSinkKeepsHeadAndTail(t *testing.T) {
 // A scanner that panics costs the readings, not the log.
 func TestScannerPanics(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stdout")
-	s, err := newStream(path, 0o600, 0)
+	o, err := newOutput(path, 0o600, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := o.workload
 	s.scan = newScanner("stdout", true, func([]byte, string) { panic("bug") })
 	s.after = func() {}
-	s.start()
+	o.start()
 	for range 3 {
 		if _, err := s.w.WriteString("a=1\n"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	problem := s.finish()
+	problem := o.finish()
 	if got, _ := os.ReadFile(path); string(got) != "a=1\na=1\na=1\n" {
 		t.Errorf("kept %q", got)
 	}

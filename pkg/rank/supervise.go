@@ -19,22 +19,32 @@ const stopSignal = syscall.SIGTERM
 // up on a process that the kernel does not end.
 const killRounds = 5
 
-// listen makes the signals that stop the wrapper arrive on a channel.
-func (w *wrapper) listen() {
-	pipe := make(chan os.Signal, 1)
-	signal.Notify(pipe, syscall.SIGPIPE) // a reader that went away must not end the wrapper
-	w.ignore = func() { signal.Stop(pipe) }
-	w.signals = w.options.Signals
-	if w.signals != nil {
-		return
-	}
-	c := make(chan os.Signal, 4)
-	signal.Notify(c, syscall.SIGTERM, syscall.SIGINT)
+// listen catches, from now to the end of the process, whatever would end it before
+// its end marker is durable. What tells the wrapper to stop arrives on the
+// channel. Nobody reads it before there is something to stop, and after: what
+// arrives then does nothing.
+func listen() <-chan os.Signal {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a reader that went away
+	c := make(chan os.Signal, 16)
+	signal.Notify(c, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
 		signal.Notify(c, syscall.SIGHUP)
 	}
-	w.signals = c
-	w.ignore = func() { signal.Stop(pipe); signal.Stop(c) }
+	return c
+}
+
+// toldToStop reports whether the wrapper was told to stop while nothing ran, and
+// records it.
+func (w *wrapper) toldToStop(ctx context.Context) bool {
+	select {
+	case w.stopped = <-w.options.Signals:
+	case <-ctx.Done():
+		w.stopped = stopSignal
+	default:
+		return false
+	}
+	w.stopBeforeStart()
+	return true
 }
 
 // ending is how a process, and all it left behind, came to an end.
@@ -98,7 +108,7 @@ func (s *supervisor) run(ctx context.Context, c *child, limit time.Duration) end
 			if s.treeChanged() {
 				return s.ending
 			}
-		case sig := <-w.signals:
+		case sig := <-w.options.Signals:
 			s.stop(sig)
 		case <-cancelled:
 			cancelled = nil
@@ -147,8 +157,11 @@ func (s *supervisor) stoppedFromOutside() {
 		return
 	}
 	select {
-	case sig := <-s.w.signals:
-		s.ending.stopped = sig
+	case sig := <-s.w.options.Signals:
+		s.ending.stopped, s.w.stopped = sig, sig
+		if n, ok := sig.(syscall.Signal); ok {
+			s.w.passedOn[n] = true // by whoever sent it
+		}
 	case <-time.After(100 * time.Millisecond):
 	}
 }
@@ -165,13 +178,19 @@ func (s *supervisor) treeChanged() bool {
 	return false
 }
 
-// stop passes a signal on. The first one starts the grace.
+// stop passes a signal on, each once. The first one starts the grace.
 func (s *supervisor) stop(sig os.Signal) {
 	n, ok := sig.(syscall.Signal)
 	if !ok {
 		n = stopSignal
 	}
+	if s.w.passedOn[n] { // who cancels may say so twice
+		s.w.note("received %s again", signame.Of(sig))
+		return
+	}
+	s.w.passedOn[n] = true
 	s.w.note("received %s, passed on", signame.Of(sig))
+	s.w.stopped = sig
 	if s.main != nil && s.ending.stopped == nil && !s.ending.timedOut {
 		s.ending.stopped = sig
 	}

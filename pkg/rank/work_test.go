@@ -90,6 +90,7 @@ func TestNothingToRun(t *testing.T) {
 		{"not executable", plan.Program{Command: []string{"./plain.txt"}}, 126, "no execute permission"},
 		{"no such interpreter", plan.Program{Script: "bad.sh"}, 127, "/no/such/interpreter"},
 		{"executable, no such interpreter", plan.Program{Script: "badx.sh"}, 127, "interpreter"},
+		{"executable, CR LF", plan.Program{Script: "crlf.sh"}, 127, "CR LF"},
 		{"broken binary", plan.Program{Script: "broken"}, 126, "cannot be executed"},
 	}
 	for _, tt := range tests {
@@ -98,6 +99,7 @@ func TestNothingToRun(t *testing.T) {
 			f.file("plain.txt", "x", 0o644)
 			f.file("bad.sh", "#!/no/such/interpreter\n", 0o644)
 			f.file("badx.sh", "#!/no/such/interpreter\n", 0o755)
+			f.file("crlf.sh", "#!/bin/bash\r\necho\r\n", 0o755)
 			f.file("broken", "\x7fELF\x00garbage", 0o755)
 			f.attempt.Job.Program = tt.program
 			exit, end := f.run()
@@ -108,6 +110,17 @@ func TestNothingToRun(t *testing.T) {
 				t.Errorf("%q does not say %q", end.Message, tt.says)
 			}
 		})
+	}
+}
+
+// A script that was written on Windows and that env or bash cannot run says so.
+func TestLineEndsAreExplained(t *testing.T) {
+	f := newFixture(t, "")
+	f.file("crlf.sh", "#!/usr/bin/env bash\r\necho\r\n", 0o755)
+	f.attempt.Job.Program = plan.Program{Script: "crlf.sh"}
+	exit, end := f.run()
+	if exit != 127 || end.Outcome != evidence.OutcomeExited || !strings.Contains(end.Message, "CR LF") {
+		t.Errorf("exit %d, end %+v", exit, end)
 	}
 }
 
@@ -188,7 +201,7 @@ func TestSteps(t *testing.T) {
 	if exit != 3 || end.Outcome != evidence.OutcomeExited {
 		t.Errorf("exit %d, outcome %v, want the workload's 3", exit, end.Outcome)
 	}
-	if got := f.read("stdout"); got != "pre x y 0\nmade\nworkload\npost\npost two\n" {
+	if got := f.read("stdout"); got != "[assay: pre-script pre/one.sh]\npre x y 0\n[assay: workload]\nmade\nworkload\n[assay: post-script post/one.sh]\npost\n[assay: post-script post/two.sh]\npost two\n" {
 		t.Errorf("stdout is %q", got)
 	}
 	var steps []string
@@ -236,7 +249,7 @@ func TestServiceOfAPreScript(t *testing.T) {
 	f.attempt.Job.PreScripts = []plan.Script{{Path: "pre.sh"}}
 	f.attempt.Job.PostScripts = []plan.Script{{Path: "post.sh"}}
 	f.run()
-	if got := f.read("stdout"); got != "up\nstill up\nleftover gone\n" {
+	if got := f.read("stdout"); got != "up\n[assay: post-script post.sh]\nstill up\nleftover gone\n" {
 		t.Errorf("stdout is %q, stderr %q", got, f.read("stderr"))
 	}
 	gone(t, waitFor(t, filepath.Join(f.model, "pid")))
@@ -250,7 +263,7 @@ func TestPostScriptAfterTimeLimit(t *testing.T) {
 	f.attempt.Job.TimeoutSeconds = 1
 	f.attempt.Job.PostScripts = []plan.Script{{Path: "post.sh"}}
 	exit, end := f.run()
-	if exit != 124 || end.Outcome != evidence.OutcomeTimedOut || f.read("stdout") != "post\n" {
+	if exit != 124 || end.Outcome != evidence.OutcomeTimedOut || f.read("stdout") != "[assay: post-script post.sh]\npost\n" {
 		t.Errorf("exit %d, outcome %v, stdout %q", exit, end.Outcome, f.read("stdout"))
 	}
 }

@@ -32,26 +32,28 @@ type wrapper struct {
 
 	dirMode, fileMode os.FileMode // as shared as the attempt directory is
 
-	end     evidence.End // filled while the rank goes on
-	own     *os.File     // assay.log
-	signals <-chan os.Signal
-	ignore  func() // stops listening for signals
-	tree    *tree
-	guard   *guard
+	end   evidence.End // filled while the rank goes on
+	own   *os.File     // assay.log
+	tree  *tree
+	guard *guard
 
-	stdout, stderr *stream
+	claims []*claim
+	noRoom error // nothing could be set aside for the end marker
+
+	stdout, stderr *output
 	collector      *metric.Collector
 	live           *live
 	fileReadings   []metric.Reading
 	fileProblems   []metric.Problem
-	stopped        os.Signal // the signal that told the wrapper to stop
+	stopped        os.Signal // the last signal that told the wrapper to stop
+	passedOn       map[syscall.Signal]bool
 }
 
 // newWrapper claims the rank and creates its directories and logs.
 func newWrapper(a plan.Attempt, o Options) (*wrapper, error) {
 	w := &wrapper{
 		attempt: a, options: o, rank: o.Rank, dir: rundir.RankDir(a.Dir, o.Rank),
-		grace: time.Duration(a.KillGraceMS) * time.Millisecond,
+		grace: time.Duration(a.KillGraceMS) * time.Millisecond, passedOn: map[syscall.Signal]bool{},
 	}
 	if w.grace <= 0 {
 		w.grace = defaultGrace
@@ -82,7 +84,7 @@ func newWrapper(a plan.Attempt, o Options) (*wrapper, error) {
 
 // open creates the directories and logs.
 func (w *wrapper) open() error {
-	err := w.clear(rundir.EndFile, rundir.StdoutFile, rundir.StderrFile, rundir.MetricsFile, rundir.ResultsDir, rundir.WorkDir)
+	err := w.clear(rundir.EndFile, rundir.StdoutFile, rundir.StderrFile, rundir.MetricsFile, rundir.ResultsDir, rundir.WorkDir, reserveFile)
 	if err != nil {
 		return err
 	}
@@ -98,14 +100,14 @@ func (w *wrapper) open() error {
 	names := w.attempt.Job.Expect.Declared()
 	w.collector = metric.NewCollector(names)
 	w.live = newLive(w.file(rundir.MetricsFile), w.passedBy, w.collector.Changed)
-	open := func(name string) (*stream, error) {
-		s, err := newStream(w.file(name), w.fileMode, w.attempt.LogLimit)
+	open := func(name string) (*output, error) {
+		o, err := newOutput(w.file(name), w.fileMode, w.attempt.LogLimit)
 		if err == nil && !w.attempt.Job.SkipMetrics {
-			s.scan = newScanner(name, len(names) > 0, w.collector.Line)
-			s.scan.tail = w.collector.Unended
-			s.after = w.live.poke
+			o.workload.scan = newScanner(name, len(names) > 0, w.collector.Line)
+			o.workload.scan.tail = w.collector.Unended
+			o.workload.after = w.live.poke
 		}
-		return s, err
+		return o, err
 	}
 	if w.stdout, err = open(rundir.StdoutFile); err != nil {
 		return err
@@ -113,7 +115,7 @@ func (w *wrapper) open() error {
 	if w.stderr, err = open(rundir.StderrFile); err != nil {
 		return err
 	}
-	reserve(w.file(reserveFile))
+	w.noRoom = setAside(w.file(reserveFile))
 	return nil
 }
 
@@ -121,9 +123,9 @@ func (w *wrapper) close() {
 	if w.own != nil {
 		_ = w.own.Close()
 	}
-	for _, s := range []*stream{w.stdout, w.stderr} {
-		if s != nil {
-			s.abandon()
+	for _, o := range []*output{w.stdout, w.stderr} {
+		if o != nil {
+			o.abandon()
 		}
 	}
 }
@@ -146,7 +148,6 @@ func (w *wrapper) refuse(code string, exit int, format string, args ...any) {
 func (w *wrapper) execute(ctx context.Context) {
 	defer w.protect(func() { w.settle(ctx) })
 	w.protect(func() {
-		w.listen()
 		var err error
 		if w.tree, err = newTree(); err != nil {
 			w.note("%v", err)
@@ -168,6 +169,11 @@ func (w *wrapper) protect(f func()) {
 
 // steps is the life of the rank, in order.
 func (w *wrapper) steps(ctx context.Context) {
+	if w.noRoom != nil {
+		w.refuse(verdict.CodeLaunchRefused, int(exitcode.Error),
+			"there is no room for the evidence in %s, so nothing was started: %v", w.dir, w.noRoom)
+		return
+	}
 	env, ok := w.environment(ctx)
 	if !ok {
 		return
@@ -175,7 +181,7 @@ func (w *wrapper) steps(ctx context.Context) {
 	job := w.prepare(env)
 	w.stdout.start()
 	w.stderr.start()
-	if w.preScripts(ctx, job) && w.workload(ctx, job) {
+	if w.preScripts(ctx, job) && !w.toldToStop(ctx) && w.workload(ctx, job) {
 		w.postScripts(ctx, job)
 	}
 	w.sweep(ctx)
@@ -196,8 +202,8 @@ func (w *wrapper) settle(ctx context.Context) {
 	}
 	w.drain()
 	w.guard.dismiss()
-	if w.ignore != nil {
-		w.ignore()
+	for _, c := range w.claims {
+		c.release()
 	}
 	if w.tree != nil {
 		w.tree.close()
@@ -206,8 +212,8 @@ func (w *wrapper) settle(ctx context.Context) {
 
 // drain waits for the last bytes of the output and closes the logs.
 func (w *wrapper) drain() {
-	for _, s := range []*stream{w.stdout, w.stderr} {
-		if problem := s.finish(); problem != "" {
+	for _, o := range []*output{w.stdout, w.stderr} {
+		if problem := o.finish(); problem != "" {
 			w.note("%s", problem)
 			w.end.Message = sentence(w.end.Message, problem)
 		}
@@ -257,7 +263,7 @@ func (w *wrapper) loadEnvFile(ctx context.Context, f plan.EnvFile) (envfile.Vars
 			w.stopped = stopSignal
 		}
 		return a.vars, a.err
-	case w.stopped = <-w.signals:
+	case w.stopped = <-w.options.Signals:
 		cancel()
 		a := <-done
 		return a.vars, a.err

@@ -53,7 +53,10 @@ func notFound(file string, r evidence.Rank, nearby []evidence.Nearby) string {
 	}
 	fmt.Fprintf(&b, "; the workload was given the name as MAD_OUTPUT_CSV")
 	if len(r.Results.Stale) > 0 {
-		fmt.Fprintf(&b, "; %s is older than the run and does not count", listNames(r.Results.Stale))
+		fmt.Fprintf(&b, "; %s holds nothing that is newer than the run and does not count", listNames(r.Results.Stale))
+	}
+	for _, refused := range r.Results.Refused {
+		fmt.Fprintf(&b, "; %s", refused)
 	}
 	for _, n := range nearby {
 		fmt.Fprintf(&b, "; %s", suggestion(n))
