@@ -103,6 +103,40 @@ func TestDiskFilledByTheWorkload(t *testing.T) {
 	}
 }
 
+// A disk without room for what the rank must say is no place to start it.
+func TestNoRoomToStart(t *testing.T) {
+	for _, left := range []int64{0, 24 << 10, 60 << 10} {
+		mount := smallDisk(t, "2m")
+		f := newFixture(t, `echo ran > "$MODEL_DIR/ran"`)
+		f.attempt.Job.Env = map[string]string{"MODEL_DIR": f.model}
+		f.attempt.Dir = rundir.AttemptDir(mount, "job", 1)
+		cmd := f.command()
+		fill(t, mount, left)
+		exit := exitCode(t, cmd.Run())
+		if _, err := os.Stat(filepath.Join(f.model, "ran")); err == nil || exit != 6 {
+			t.Errorf("%d bytes left: exit %d, the workload ran: %v", left, exit, err == nil)
+		}
+		if left == 0 {
+			continue
+		}
+		if end := f.end(); end.Outcome != evidence.OutcomeRefused || end.Code != "LAUNCH_REFUSED" || !strings.Contains(end.Message, "no room") {
+			t.Errorf("%d bytes left: %+v", left, end)
+		}
+	}
+}
+
+// fill leaves so many bytes of a disk free.
+func fill(t *testing.T, mount string, left int64) {
+	t.Helper()
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(mount, &st); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(mount, "fill"), make([]byte, int64(st.Bavail)*st.Bsize-left), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
