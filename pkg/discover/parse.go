@@ -11,16 +11,12 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"unicode"
 
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"assay/pkg/card"
 	"assay/pkg/document"
 )
-
-// maxName bounds a card's name, in bytes.
-const maxName = 255
 
 // sourceKind says what a file may hold.
 type sourceKind int
@@ -144,15 +140,11 @@ func cardName(raw map[string]any) (string, error) {
 		return "", errors.New("the card has no name")
 	}
 	name, ok := v.(string)
-	switch {
-	case !ok:
+	if !ok {
 		return "", fmt.Errorf("name: a string is expected, not %s", kindOf(v))
-	case strings.TrimSpace(name) == "":
-		return "", errors.New("name: it is empty")
-	case len(name) > maxName:
-		return "", fmt.Errorf("name: it is longer than %d bytes", maxName)
-	case strings.IndexFunc(name, unicode.IsControl) >= 0:
-		return "", fmt.Errorf("name: %q has a control character in it", name)
+	}
+	if err := card.ValidName(name); err != nil {
+		return "", fmt.Errorf("name: %w", err)
 	}
 	return name, nil
 }

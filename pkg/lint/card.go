@@ -3,6 +3,7 @@ package lint
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"assay/pkg/card"
@@ -38,9 +39,13 @@ func (c *checker) cards(root document.Node) {
 	}
 }
 
-func (c *checker) oneCard(card document.Node) {
-	times := &shortTimes{}
-	c.card(card, deployment{}, times)
+func (c *checker) oneCard(n document.Node) {
+	if name := n.Get("name"); name.Kind() == document.KindString && name.Text() != "" {
+		if err := card.ValidName(name.Text()); err != nil {
+			c.at(Error, NameForm, name, "this cannot be the name of a card: "+err.Error(), "")
+		}
+	}
+	c.card(n, deployment{}, &shortTimes{})
 }
 
 // card checks one card, or one entry of a manifest with its deployment.
@@ -55,6 +60,7 @@ func (c *checker) card(card document.Node, d deployment, times *shortTimes) {
 	c.scope(card, d)
 	c.program(card)
 	c.args(card)
+	c.plainIntegers(card, "repeats", "retries")
 	metrics := c.metrics(card.Get("metrics"))
 	c.thresholds(card.Get("thresholds"), &metrics, card)
 	c.envNames(card.Get("env_vars"))
@@ -89,6 +95,17 @@ func (c *checker) args(card document.Node) {
 	}
 	if _, err := plan.SplitWords(n.Text()); err != nil {
 		c.at(Error, ArgsSyntax, n, "args cannot be split into words: "+err.Error(), "close the quote, or write args as a list")
+	}
+}
+
+// plainIntegers checks members that are read as integers in one spelling only:
+// 2.0 and 2e0 are integers to a schema.
+func (c *checker) plainIntegers(card document.Node, names ...string) {
+	for _, name := range names {
+		n := card.Get(name)
+		if v, ok := n.Int(); ok && n.Kind() == document.KindNumber && n.Raw() != strconv.Itoa(v) {
+			c.at(Error, document.CodeType, n, fmt.Sprintf("%s must be an integer in plain digits, not %s", name, n.Raw()), fmt.Sprintf("write %d", v))
+		}
 	}
 }
 

@@ -34,6 +34,7 @@ const (
 	MetricUnit          = "METRIC_UNIT"
 	MetricDuplicate     = "METRIC_DUPLICATE"
 	NameDuplicate       = "NAME_DUPLICATE"
+	NameForm            = "NAME_FORM"
 	NoProgram           = "NO_PROGRAM"
 	NoModels            = "NO_MODELS"
 	ArgsSyntax          = "ARGS_SYNTAX"
@@ -97,6 +98,7 @@ func Codes() []Rule {
 		{MetricUnit, Warning, "The unit in a metric's name is not the unit it declares."},
 		{MetricDuplicate, Warning, "A card declares a metric twice."},
 		{NameDuplicate, Warning, "Two cards of one file have the same name."},
+		{NameForm, Error, "A card's name is blank, too long, or has control characters."},
 		{NoProgram, Error, "An entry has neither scripts nor command: there is nothing to run."},
 		{NoModels, Error, "The manifest has no model: nothing would run."},
 		{ArgsSyntax, Error, "args is one string and cannot be split into words."},
