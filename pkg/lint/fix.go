@@ -135,10 +135,9 @@ func (r *Result) count(s Severity) int {
 // is ignored is left alone: only its author knows which of the two is right.
 func movable(root document.Node) []string {
 	d := deployment{root, root.Get("deployment_config")}
-	c := &checker{}
 	var names []string
 	for _, name := range deploymentBlocks() {
-		if !root.Get(name).Given() || c.winner(d, name).Given() {
+		if !root.Get(name).Given() || d.winner(name).Given() {
 			continue
 		}
 		names = append(names, name)

@@ -41,17 +41,6 @@ func (s Severity) String() string {
 // MarshalText returns the spelling used in reports.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads the spelling used in reports.
-func (s *Severity) UnmarshalText(b []byte) error {
-	for _, v := range []Severity{Warning, Error} {
-		if v.String() == string(b) {
-			*s = v
-			return nil
-		}
-	}
-	return fmt.Errorf("unknown severity %q", b)
-}
-
 // Finding is one thing that is wrong, with its place. Line and Column begin at 1
 // and count characters; what is wrong with the file as a whole is at 1:1.
 type Finding struct {

@@ -2,6 +2,8 @@ package lint
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"assay/pkg/document"
@@ -67,7 +69,7 @@ func (c *checker) blocks(d deployment) (ignored []string) {
 		if !top.Given() {
 			continue
 		}
-		if winner := c.winner(d, name); winner.Given() {
+		if winner := d.winner(name); winner.Given() {
 			ignore(top, winner)
 			continue
 		}
@@ -82,7 +84,7 @@ func (c *checker) blocks(d deployment) (ignored []string) {
 
 // winner returns the block that wins over one at the top level. kubernetes is
 // another name of k8s.
-func (c *checker) winner(d deployment, name string) document.Node {
+func (d deployment) winner(name string) document.Node {
 	if name != "k8s" && name != "kubernetes" {
 		return d.config.Get(name)
 	}
@@ -97,6 +99,9 @@ func (c *checker) winner(d deployment, name string) document.Node {
 	return document.Node{}
 }
 
+// maxCandidates bounds the keys that a misspelt one is compared with.
+const maxCandidates = 1000
+
 // join checks that models and images have the same keys.
 func (c *checker) join(images, models document.Node) {
 	if images.Kind() != document.KindObject || models.Kind() != document.KindObject {
@@ -106,6 +111,10 @@ func (c *checker) join(images, models document.Node) {
 		c.atKey(Error, NoModels, models, "built_models is empty: nothing would run", "")
 	}
 	have := keys(images)
+	var candidates []string
+	if images.Len() <= maxCandidates {
+		candidates = slices.Sorted(maps.Keys(have))
+	}
 	for m := range models.Children() {
 		if strings.HasPrefix(m.Key(), "_") || have[m.Key()] {
 			continue
@@ -115,7 +124,7 @@ func (c *checker) join(images, models document.Node) {
 		}
 		message := fmt.Sprintf("the model %q has no image of the same key in built_images", m.Key())
 		fix := "add an entry of the same key to built_images; with docker_image null it runs on the host"
-		if near := spelling.Nearest(m.Key(), keyList(images)); near != "" {
+		if near := spelling.Nearest(m.Key(), candidates); near != "" {
 			message += fmt.Sprintf("; did you mean %q?", near)
 		}
 		c.atKey(Error, ModelWithoutImage, m, message, fix)
@@ -132,14 +141,6 @@ func keys(n document.Node) map[string]bool {
 	all := make(map[string]bool, n.Len())
 	for c := range n.Children() {
 		all[c.Key()] = true
-	}
-	return all
-}
-
-func keyList(n document.Node) []string {
-	var all []string
-	for c := range n.Children() {
-		all = append(all, c.Key())
 	}
 	return all
 }
