@@ -9,6 +9,7 @@ import (
 
 	"assay/pkg/document"
 	"assay/pkg/metric"
+	"assay/pkg/phrase"
 	"assay/pkg/spelling"
 	"assay/pkg/threshold"
 )
@@ -168,7 +169,8 @@ func (c *checker) measurable(name document.Node, metrics declared, card document
 		return
 	}
 	known := slices.Sorted(maps.Keys(metrics))
-	message := fmt.Sprintf("nothing declares the metric %q; the card's metrics are %s", text, strings.Join(known, ", "))
+	known = known[:min(len(known), maxCandidates)]
+	message := fmt.Sprintf("nothing declares the metric %q; the card's metrics are %s", text, phrase.Clip(strings.Join(known, ", "), 300))
 	fix := "add it to metrics"
 	if near := spelling.Nearest(text, append(known, metric.Performance)); near != "" {
 		message += fmt.Sprintf("; did you mean %q?", near)
