@@ -40,6 +40,10 @@ type Options struct {
 	Dir     string        // working directory of bash; empty: the directory of the file
 	Timeout time.Duration // for sourcing; 0: DefaultTimeout
 	Grace   time.Duration // between TERM and KILL once Timeout is over; 0: one second
+
+	// Services lets what the file started live on: the caller ends it. Else it is
+	// killed, unless it left the session of bash (setsid).
+	Services bool
 }
 
 // Resolve gives the absolute path of an env_file that a manifest names: relative

@@ -131,6 +131,14 @@ func TestRefused(t *testing.T) {
 		{"bash's message", "shell", "no_such_command_x\n", []string{"line 1", "command not found", "no_such_command_x"}, nil},
 		{"syntax", "shell", "A=1\nTOKEN=hunter2 (\n", []string{"line 2", "syntax error"}, []string{"hunter2"}},
 		{"unquoted value", "shell", "TOKEN=abc hunter2\n", []string{"line 1", "command not found", "quotes"}, []string{"hunter2"}},
+		{"asked for", "shell", "A=${NEEDED:?must be set}\n", []string{"line 1: NEEDED: must be set"}, []string{"quotes"}},
+		{"unbound", "shell", "set -eu; A=$NOPE\n", []string{"line 1: NOPE: unbound variable"}, []string{"quotes"}},
+		{"unbound, in braces", "shell", "set -eu\nexport A=\"x/${NOPE}\"\n", []string{"line 2: NOPE: unbound variable"}, []string{"quotes"}},
+		{"expanded", "shell", "export TOKEN=abc; $TOKEN\n", []string{"line 1: ***: command not found"}, []string{"quotes", "abc"}},
+		{"command after an assignment", "shell", "A=1; no_such_command_x\n", []string{"line 1: no_such_command_x: command not found"}, []string{"quotes"}},
+		{"substitution", "shell", "A=$(no_such_command_x y)\n", []string{"line 1: no_such_command_x: command not found"}, []string{"quotes"}},
+		{"condition", "shell", "A=1 && [ $A -eq x ]\n", []string{"integer expression expected"}, []string{"quotes"}},
+		{"readonly", "shell", "readonly R=1; R=2\n", []string{"R: readonly variable"}, []string{"quotes"}},
 		{"trace", "shell", "set -x\nTOKEN=hunter2\nfalse\n", []string{"status 1"}, []string{"hunter2"}},
 		{"long message", "shell", "head -c 100000 /dev/zero | tr '\\0' x >&2; false\n", []string{"status 1", "…"}, nil},
 		{"killed", "shell", "kill -9 $$\n", []string{"signal"}, nil},
@@ -205,6 +213,36 @@ func TestTimeLimitEndsTheWholeGroup(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Errorf("process %d of the file still runs", n)
+}
+
+// What the file leaves behind is ended, unless the caller wants it.
+func TestServices(t *testing.T) {
+	for name, text := range map[string]string{
+		"background":   "sleep 600 & echo $! > \"$PID\"\n",
+		"ignores TERM": "(trap '' TERM HUP; echo $BASHPID > \"$PID\"; while :; do sleep 1; done) & while [ ! -s \"$PID\" ]; do :; done\n",
+		"job control":  "set -m; sleep 600 & echo $! > \"$PID\"; set +m\n",
+		"file fails":   "sleep 600 & echo $! > \"$PID\"; return 1\n",
+	} {
+		for _, services := range []bool{false, true} {
+			path := filepath.Join(t.TempDir(), "pid")
+			_, _ = envfile.Load(t.Context(), envfile.Options{Path: write(t, "mad.env", text), Base: base("PID=" + path), Services: services})
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; i < 500 && !services && syscall.Kill(pid, 0) == nil && !zombie(pid); i++ {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if lives := syscall.Kill(pid, 0) == nil && !zombie(pid); lives != services {
+				t.Errorf("%s: with services %v it lives: %v", name, services, lives)
+			}
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
 }
 
 func zombie(pid int) bool {

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"assay/pkg/phrase"
-	"assay/pkg/regular"
 )
 
 // messageLimit bounds the part of an error that bash wrote, in bytes.
@@ -38,38 +36,24 @@ func quoteBash(path, said string, hide secrets) string {
 	}
 	strict := !hide.complete || regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(path)+`: line \d+: (syntax error|unexpected EOF)`).MatchString(said)
 	var lines []string
+	text := newSourceText(path)
 	for _, line := range strings.Split(said, "\n") {
 		line = strings.TrimRight(line, "\r \t")
 		if line == "" || strings.HasPrefix(line, "+") || echoesSource(path, line) {
 			continue
 		}
-		if text := shown(path, line, hide, strict); text != "" {
-			lines = append(lines, phrase.Line(text))
+		if part := text.shown(line, hide, strict); part != "" {
+			lines = append(lines, phrase.Line(part))
 		}
 	}
-	text := strings.Join(lines, "; ")
-	if text == "" {
+	whole := strings.Join(lines, "; ")
+	if whole == "" {
 		return ""
 	}
-	if len(text) > messageLimit {
-		text = "…" + strings.ToValidUTF8(text[len(text)-messageLimit:], "")
+	if len(whole) > messageLimit {
+		whole = "…" + strings.ToValidUTF8(whole[len(whole)-messageLimit:], "")
 	}
-	return ": " + text
-}
-
-// shown is what may be shown of a line, or "".
-func shown(path, line string, hide secrets, strict bool) string {
-	where := regexp.MustCompile(`^` + regexp.QuoteMeta(path) + `: line \d+: `).FindString(line)
-	switch {
-	case where != "" && strict:
-		text := withoutWords(withoutValue(path, line)[len(where):])
-		return where + hide.hide(strings.TrimPrefix(text[max(strings.LastIndex(text, ": "), 0):], ": "))
-	case strict:
-		return ""
-	case where != "":
-		return where + hide.hide(withoutValue(path, line)[len(where):])
-	}
-	return hide.hide(line)
+	return ": " + whole
 }
 
 // withoutWords blanks the words of the file that a syntax error quotes, and
@@ -93,33 +77,4 @@ func echoesSource(path, line string) bool {
 	}
 	_, rest, _ = strings.Cut(rest, ": ")
 	return strings.HasPrefix(rest, "`") && strings.HasSuffix(rest, "'")
-}
-
-// withoutValue hides the word that bash names in front of its complaint when the
-// line assigns something: in TOKEN=abc def the word is half of the value.
-func withoutValue(path, line string) string {
-	rest, ok := strings.CutPrefix(line, path+": line ")
-	if !ok {
-		return line
-	}
-	number, rest, _ := strings.Cut(rest, ": ")
-	i := strings.LastIndex(rest, ": ")
-	if n, err := strconv.Atoi(number); err != nil || i < 0 || !assigns(path, n) {
-		return line
-	}
-	return fmt.Sprintf("%s: line %s: %s, in an assignment: put quotes around a value that holds spaces",
-		path, number, strings.TrimSpace(rest[i+2:]))
-}
-
-// assigns reports whether line n of the file holds an assignment.
-func assigns(path string, n int) bool {
-	data, err := regular.ReadFile(path, maxFile)
-	if err != nil {
-		return true // when in doubt, hide
-	}
-	lines := strings.Split(string(data), "\n")
-	if n < 1 || n > len(lines) {
-		return true
-	}
-	return regexp.MustCompile(`(^|[\s;&|])[A-Za-z_][A-Za-z0-9_]*\+?=`).MatchString(lines[n-1])
 }

@@ -124,8 +124,12 @@ func assignedIn(path string) []string {
 		return nil
 	}
 	assignment := regexp.MustCompile(`(?s)\b[A-Za-z_]\w*(?:\[[^\]\n]*\])?\+?=(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;&|()<>]+))`)
+	name := regexp.MustCompile(`^\$\w+$`) // of another variable, which is no value
 	var out []string
 	for _, m := range assignment.FindAllStringSubmatch(string(data), -1) {
+		if name.MatchString(m[3]) {
+			m[3] = ""
+		}
 		out = append(out, m[1], m[2], strings.Trim(m[3], `"'$`))
 	}
 	return out

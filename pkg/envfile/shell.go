@@ -112,8 +112,8 @@ func explain(o Options, said string, variables *os.File) string {
 	return quoteBash(o.Path, said, newSecrets(o, declared))
 }
 
-// source runs bash and returns the last it wrote to stderr. Should ctx end, the
-// process group gets TERM and, after the grace, KILL.
+// source runs bash, in a session of its own, and returns the last it wrote to
+// stderr. Should ctx end, the process group gets TERM and, after the grace, KILL.
 func source(ctx context.Context, o Options, files []*os.File, bash, env string) (string, error) {
 	grace := o.Grace
 	if grace <= 0 {
@@ -126,7 +126,7 @@ func source(ctx context.Context, o Options, files []*os.File, bash, env string) 
 		cmd.Dir = filepath.Dir(o.Path)
 	}
 	cmd.ExtraFiles = files
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = grace
 	r, w, err := os.Pipe()
@@ -143,10 +143,10 @@ func source(ctx context.Context, o Options, files []*os.File, bash, env string) 
 	go func() { said <- lastBytes(r, stderrLimit) }()
 
 	err = cmd.Wait()
-	if ctx.Err() != nil { // whoever of the group ignored TERM is not waited for
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	if ctx.Err() != nil || !o.Services { // whoever ignored TERM is not waited for
+		endSession(cmd.Process.Pid)
 	}
-	// A background process of the file may hold the pipe for ever.
+	// A service of the file may hold the pipe for ever.
 	_ = r.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	return <-said, err
 }

@@ -25,7 +25,7 @@ func TestSignalStorm(t *testing.T) {
 			f := newFixture(t, `echo 'performance: 7 x'; sleep 0.05; echo said > "$MODEL_DIR/said"; [ $RANDOM -gt 16000 ] || sleep 600`)
 			f.attempt.Job.Env = map[string]string{"MODEL_DIR": f.model}
 			cmd := f.command()
-			delay := time.Duration(rand.N(150)) * time.Millisecond //nolint:gosec // a test
+			delay := time.Duration(rand.N(150)) * time.Millisecond
 			wait.Go(func() {
 				if err := cmd.Start(); err != nil {
 					t.Error(err)
@@ -39,7 +39,7 @@ func TestSignalStorm(t *testing.T) {
 					case <-over:
 						checkStormed(t, f)
 						return
-					case <-time.After(time.Duration(rand.N(2000)) * time.Microsecond): //nolint:gosec // a test
+					case <-time.After(time.Duration(rand.N(2000)) * time.Microsecond):
 						_ = cmd.Process.Signal(signals[n%len(signals)])
 					}
 				}

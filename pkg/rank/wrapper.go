@@ -253,7 +253,7 @@ func (w *wrapper) loadEnvFile(ctx context.Context, f plan.EnvFile) (envfile.Vars
 	go func() {
 		vars, err := envfile.Load(ctx, envfile.Options{
 			Path: f.Path, Format: f.Format, Base: w.options.Env, Dir: w.attempt.Job.ModelDir,
-			Timeout: time.Duration(f.TimeoutSeconds) * time.Second,
+			Timeout: time.Duration(f.TimeoutSeconds) * time.Second, Services: true,
 		})
 		done <- answer{vars, err}
 	}()
