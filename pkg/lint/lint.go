@@ -1,7 +1,7 @@
 // Package lint finds what is wrong with manifests, cards, suites and perf.csv
 // before anything runs: violations of their schema, and what no schema can say
 // because it is about several fields at once. It reports everything it finds, in
-// document order, and executes nothing.
+// document order, and executes nothing of what it reads.
 package lint
 
 import (
