@@ -59,14 +59,15 @@ func TestFind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, found, err := target(t).Find(t.Context(), a)
+	_, found, err := target(t).Find(t.Context(), a)
 	if !found || !errors.Is(err, deploy.ErrIncomplete) {
 		t.Errorf("one of two ranks: found %t, %v", found, err)
 	}
 	if _, err := local.start(a, 1, 20000); err != nil {
 		t.Fatal(err)
 	}
-	if h, found, err = target(t).Find(t.Context(), a); !found || err != nil {
+	h, found, err := target(t).Find(t.Context(), a)
+	if !found || err != nil {
 		t.Fatalf("both ranks: found %t, %v", found, err)
 	}
 	if err := target(t).Cancel(t.Context(), h); err != nil {

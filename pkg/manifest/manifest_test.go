@@ -25,7 +25,7 @@ func TestModelsKeepTheOrderOfTheDocument(t *testing.T) {
 	m := decode(t, `{"built_models": {"z": {"name": "last"}, "a": {"name": "first"}, "m": {"name": "mid"}}}`)
 	var got []string
 	for _, e := range m.Models {
-		got = append(got, e.Key+"="+e.Card.Name)
+		got = append(got, e.Key+"="+e.Name)
 	}
 	if diff := cmp.Diff([]string{"z=last", "a=first", "m=mid"}, got); diff != "" {
 		t.Error(diff)
@@ -34,7 +34,7 @@ func TestModelsKeepTheOrderOfTheDocument(t *testing.T) {
 
 func TestNamesAreMatchedAsTheyAreWritten(t *testing.T) {
 	e := decode(t, `{"built_models": {"a": {"name": "a", "Name": "b", "TIMEOUT": 5, "_note": [1], "git_commit": "abc"}}, "Context": 5}`).Models[0]
-	if e.Card.Name != "a" || e.Card.Timeout.Set {
+	if e.Name != "a" || e.Timeout.Set {
 		t.Errorf("card %+v", e.Card)
 	}
 	if e.GitCommit != "abc" {

@@ -27,7 +27,7 @@ func PerfRows(r *rundir.Run, rep report.Run) ([]perfcsv.Row, error) {
 	var rows []perfcsv.Row
 	for i, j := range rep.Jobs {
 		// Without its job file a job still has its card.
-		a, _, _ := lastAttempt(r, r.Ledger.Jobs[i]) //nolint:errcheck // the verdict says it
+		a, _, _ := lastAttempt(r, r.Ledger.Jobs[i])
 		e := entries[j.Key]
 		f := perfcsv.FactsOf(e.Card, a.Job)
 		fillImage(&f, m.Images[j.Key])
