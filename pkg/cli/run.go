@@ -218,6 +218,9 @@ func (a *app) drive(ctx context.Context, r *rundir.Run, t deploy.Target, f watch
 	signal.Stop(signals)
 	show.Close()
 	rep, finishErr := run.Finish(r, a.notice)
+	if err := a.stepSummary(rep); err != nil {
+		a.log.Warn("the summary could not be written", "file", a.getenv("GITHUB_STEP_SUMMARY"), "error", err)
+	}
 	if perr := a.printRun(rep, f.json); perr != nil && !errors.Is(perr, syscall.EPIPE) { // nobody reads it any more
 		finishErr = errors.Join(finishErr, fmt.Errorf("the verdicts could not be printed: %w", perr))
 	}
@@ -254,9 +257,6 @@ func (a *app) printRun(rep report.Run, asJSON bool) error {
 		}
 		_, err = a.Out.Write(data)
 		return err
-	}
-	if err := a.stepSummary(rep); err != nil {
-		a.log.Warn("the summary could not be written", "file", a.getenv("GITHUB_STEP_SUMMARY"), "error", err)
 	}
 	return report.Text(a.Out, rep, a.reportOptions())
 }
