@@ -45,6 +45,9 @@ func TestPlaceOfAReadingAfterSteps(t *testing.T) {
 	if d := cmp.Diff(want, readings(f.metrics())); d != "" {
 		t.Errorf("(-want +got):\n%s\n%s", d, f.read("stdout"))
 	}
+	if r := f.metrics().Readings; len(r) != 2 || r[0].Unended || !r[1].Unended {
+		t.Errorf("what has no line end is not told from what has: %+v", r)
+	}
 	if got := f.read("stdout"); got != "[assay: pre-script pre.sh]\none\ntwo\n[assay: workload]\n\nperformance: 1 x\nperformance: 2 y\n[assay: post-script post.sh]\npost\n" {
 		t.Errorf("stdout is %q", got)
 	}

@@ -172,6 +172,8 @@ func (o *output) begin(who string) {
 	o.steps.settle()
 	o.workload.settle()
 	lines := o.sink.begin(who)
+	o.workload.passing.Lock()
+	defer o.workload.passing.Unlock()
 	if scan := o.workload.scan; scan != nil && who == workloadLabel {
 		scan.lines = lines
 	}
