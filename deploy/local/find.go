@@ -12,6 +12,7 @@ import (
 	"assay/deploy"
 	"assay/pkg/evidence"
 	"assay/pkg/plan"
+	"assay/pkg/procfs"
 	"assay/pkg/regular"
 	"assay/pkg/rundir"
 )
@@ -50,23 +51,17 @@ func (t *Target) Find(_ context.Context, a plan.Attempt) (deploy.Handle, bool, e
 
 // wrappers returns the running `assay rank` processes of a job file.
 func wrappers(jobFile string) ([]process, error) {
-	entries, err := os.ReadDir("/proc")
+	all, err := procfs.All()
 	if err != nil {
 		return nil, err
 	}
 	var found []process
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
+	for _, p := range all {
+		if p.Ended() {
 			continue
 		}
-		rank, ok := wrapperRank(pid, jobFile)
-		if !ok {
-			continue
-		}
-		p := process{Rank: rank, PID: pid}
-		if p.Start, err = startTime(pid); err == nil && p.alive() {
-			found = append(found, p)
+		if rank, ok := wrapperRank(p.PID, jobFile); ok {
+			found = append(found, process{Rank: rank, PID: p.PID, Start: p.Start})
 		}
 	}
 	return found, nil

@@ -1,17 +1,17 @@
 package local
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"assay/pkg/procfs"
 )
 
 // process names a process for good: pids are used again, a pid with its start
@@ -28,42 +28,10 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// stat returns the fields of /proc/<pid>/stat after the command name, the state
-// first (proc(5)).
-func stat(pid int) ([]string, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return nil, err
-	}
-	// The command name stands in parentheses and may itself contain any character.
-	end := bytes.LastIndexByte(b, ')')
-	if end < 0 {
-		return nil, fmt.Errorf("unexpected content of /proc/%d/stat", pid)
-	}
-	return strings.Fields(string(b[end+1:])), nil
-}
-
-// startTime returns when a process started, in clock ticks after boot: field 22
-// of /proc/<pid>/stat.
-func startTime(pid int) (uint64, error) {
-	fields, err := stat(pid)
-	if err != nil {
-		return 0, err
-	}
-	if len(fields) < 20 {
-		return 0, fmt.Errorf("unexpected content of /proc/%d/stat", pid)
-	}
-	return strconv.ParseUint(fields[19], 10, 64)
-}
-
 // alive says whether this very process still runs. A zombie does not.
 func (p process) alive() bool {
-	fields, err := stat(p.PID)
-	if err != nil || len(fields) < 20 {
-		return false
-	}
-	start, err := strconv.ParseUint(fields[19], 10, 64)
-	return err == nil && start == p.Start && fields[0] != "Z" && fields[0] != "X"
+	now, err := procfs.Read(p.PID)
+	return err == nil && now.Start == p.Start && !now.Ended()
 }
 
 // signal sends sig to this very process, or does nothing when it has ended.

@@ -14,6 +14,7 @@ import (
 
 	"assay/deploy"
 	"assay/pkg/plan"
+	"assay/pkg/procfs"
 	"assay/pkg/rundir"
 )
 
@@ -82,8 +83,8 @@ func (t *Target) start(a plan.Attempt, rank, port int) (process, error) {
 	if err := cmd.Start(); err != nil {
 		return process{}, err
 	}
-	p := process{Rank: rank, PID: cmd.Process.Pid}
-	p.Start, err = startTime(p.PID)
+	now, err := procfs.Read(cmd.Process.Pid)
+	p := process{Rank: rank, PID: cmd.Process.Pid, Start: now.Start}
 	t.reap.add(p.PID)
 	return p, errors.Join(err, cmd.Process.Release())
 }

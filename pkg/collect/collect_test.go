@@ -155,7 +155,7 @@ func TestMarkerThatIsNoFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if r := f.collect(t); r.State != evidence.RankNotStarted || !strings.Contains(r.Unreadable, "not a regular file") {
+	if r := f.collect(t); r.State != evidence.RankNotStarted || !strings.Contains(r.Unreadable, "not a file") {
 		t.Errorf("rank is %+v", r)
 	}
 }

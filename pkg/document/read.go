@@ -1,12 +1,13 @@
 package document
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"syscall"
+
+	"assay/pkg/regular"
 )
 
 // MaxSize is the largest file that is read, in bytes.
@@ -16,8 +17,10 @@ const MaxSize = 256 << 20
 // else is an error that says what it is: opening never waits, whatever the path
 // names.
 func Read(path string) ([]byte, error) {
-	// Without O_NONBLOCK the open of a FIFO waits for a writer.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := regular.Open(path)
+	if errors.Is(err, regular.ErrNotRegular) { // it names the path and what it is
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be read: %w", path, reason(err))
 	}
@@ -26,28 +29,18 @@ func Read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be read: %w", path, reason(err))
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is %s, not a file", path, what(info.Mode()))
-	}
 	if info.Size() > MaxSize {
 		return nil, fmt.Errorf("%s: %s", path, tooLarge(info.Size()))
 	}
-	data := make([]byte, 0, info.Size()+1)
-	for {
-		if len(data) == cap(data) {
-			data = append(data, 0)[:len(data)]
-		}
-		n, err := f.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		switch {
-		case errors.Is(err, io.EOF):
-			return data, nil
-		case err != nil:
-			return nil, fmt.Errorf("%s cannot be read: %w", path, reason(err))
-		case len(data) > MaxSize: // it grows while it is read, or lies about its size
-			return nil, fmt.Errorf("%s: %s", path, tooLarge(int64(len(data))))
-		}
+	// The size is only where to begin: a file may grow while it is read.
+	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	if _, err := data.ReadFrom(io.LimitReader(f, MaxSize+1)); err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", path, reason(err))
 	}
+	if data.Len() > MaxSize {
+		return nil, fmt.Errorf("%s: %s", path, tooLarge(int64(data.Len())))
+	}
+	return data.Bytes(), nil
 }
 
 // reason drops the operation and the path, which the caller says better.
@@ -57,20 +50,6 @@ func reason(err error) error {
 		return p.Err
 	}
 	return err
-}
-
-func what(mode fs.FileMode) string {
-	switch {
-	case mode.IsDir():
-		return "a directory"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a FIFO"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	case mode&fs.ModeDevice != 0:
-		return "a device"
-	}
-	return "something special"
 }
 
 func tooLarge(size int64) string {

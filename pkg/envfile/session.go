@@ -1,10 +1,9 @@
 package envfile
 
 import (
-	"bytes"
-	"os"
-	"strconv"
 	"syscall"
+
+	"assay/pkg/procfs"
 )
 
 // endSession kills what is left of a session.
@@ -23,30 +22,15 @@ func endSession(session int) {
 
 // membersOf lists the processes of a session that have not ended.
 func membersOf(session int) []int {
-	proc, err := os.Open("/proc")
+	all, err := procfs.All()
 	if err != nil {
 		return nil
 	}
-	defer proc.Close()
-	names, err := proc.Readdirnames(-1)
-	if err != nil {
-		return nil
-	}
-	var out []int
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		data, err := os.ReadFile("/proc/" + name + "/stat")
-		if err != nil {
-			continue
-		}
-		// pid (name) state ppid pgrp session …; the name may hold anything.
-		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-		if len(fields) > 3 && string(fields[3]) == strconv.Itoa(session) && string(fields[0]) != "Z" {
-			out = append(out, pid)
+	var pids []int
+	for _, p := range all {
+		if p.Session == session && !p.Ended() {
+			pids = append(pids, p.PID)
 		}
 	}
-	return out
+	return pids
 }

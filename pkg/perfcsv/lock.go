@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/pkg/exitcode"
+	"assay/pkg/regular"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,22 +43,22 @@ func open(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NONBLOCK, 0o666)
 	if err != nil {
 		if info, e := os.Stat(path); e == nil && !info.Mode().IsRegular() {
-			return nil, noFile(path, info.Mode())
+			return nil, noFile(regular.Check(path, info.Mode()))
 		}
 		return nil, exitcode.Errorf(exitcode.Invalid, "%w: perf.csv must be a file that can be read and written; name another with --perf-csv", err)
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = noFile(path, info.Mode())
+	if err == nil {
+		err = regular.Check(path, info.Mode())
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(noFile(err), f.Close())
 	}
 	return f, nil
 }
 
-func noFile(path string, mode fs.FileMode) error {
-	return exitcode.Errorf(exitcode.Invalid, "%s is %s, not a file; name another with --perf-csv", path, what(mode))
+func noFile(err error) error {
+	return exitcode.Errorf(exitcode.Invalid, "%w; name another with --perf-csv", err)
 }
 
 // lock waits for the lock on f. On failure it closes f, at once or, when the

@@ -54,26 +54,12 @@ func Open(path string) (*os.File, error) {
 
 // unreadable says in one way why the file at path was not opened.
 func unreadable(path string, err error) error {
-	if info, e := os.Stat(path); e == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is %s, not a file", path, what(info.Mode()))
-	}
 	var p *fs.PathError
-	if errors.As(err, &p) {
+	switch {
+	case errors.Is(err, regular.ErrNotRegular): // it names the path and what it is
+		return err
+	case errors.As(err, &p):
 		err = p.Err
 	}
 	return fmt.Errorf("%s cannot be read: %w", path, err)
-}
-
-func what(mode fs.FileMode) string {
-	switch {
-	case mode.IsDir():
-		return "a directory"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a FIFO"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	case mode&fs.ModeDevice != 0:
-		return "a device"
-	}
-	return "something special"
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"assay/pkg/durable"
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
@@ -23,6 +25,7 @@ const maxMarker = 1 << 20
 // wrappers at once one gets it, and a rank whose wrapper died before that can be
 // started again. The marker of another run in the same place does not count.
 func (w *wrapper) claim() error {
+	defer w.alone()()
 	for _, name := range []string{rundir.EndFile, rundir.BeginFile} {
 		if err := w.refuseOwn(w.file(name)); err != nil {
 			return err
@@ -39,6 +42,23 @@ func (w *wrapper) claim() error {
 		return exitcode.Errorf(exitcode.Error, "rank %d: the begin marker cannot be written, so nothing was started: %w", w.rank, err)
 	}
 	return nil
+}
+
+// alone keeps other wrappers of this machine from claiming the rank at the same
+// time, until the returned function is called. Where a directory cannot be
+// locked, the creation of the marker alone decides.
+func (w *wrapper) alone() (release func()) {
+	dir, err := os.Open(w.dir)
+	if err != nil {
+		return func() {}
+	}
+	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+		err = unix.Flock(int(dir.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		w.note("the directory of the rank cannot be locked: %v", err)
+	}
+	return func() { _ = dir.Close() }
 }
 
 // unclaim takes the begin marker away: nothing was started after all.

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"assay/pkg/procfs"
 )
 
 // tree is everything that descends from the wrapper. As a subreaper the wrapper
@@ -222,32 +224,13 @@ func childrenByParent(pid int) []int {
 
 // processes maps every process to its parent.
 func processes() (map[int]int, error) {
-	dir, err := os.Open("/proc")
+	all, err := procfs.All()
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
-	parents := make(map[int]int, len(names))
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		data, err := os.ReadFile("/proc/" + name + "/stat")
-		if err != nil {
-			continue
-		}
-		// pid (name) state ppid …; the name may hold anything, so count from its end.
-		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-		if len(fields) > 1 {
-			if parent, err := strconv.Atoi(string(fields[1])); err == nil {
-				parents[pid] = parent
-			}
-		}
+	parents := make(map[int]int, len(all))
+	for _, p := range all {
+		parents[p.PID] = p.Parent
 	}
 	return parents, nil
 }

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"syscall"
 )
 
 // ErrNotRegular is the reason why something that is no regular file is not read.
-var ErrNotRegular = errors.New("is not a regular file")
+var ErrNotRegular = errors.New("not a file")
 
 // ErrTooLarge is the reason why a file beyond a limit is not read.
 var ErrTooLarge = errors.New("is too large")
@@ -24,13 +25,37 @@ func Open(path string) (*os.File, error) {
 		return nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s %w", path, ErrNotRegular)
+	if err == nil {
+		err = Check(path, info.Mode())
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// Check returns an error that says what lies at path when the mode is not that of
+// a regular file.
+func Check(path string, mode fs.FileMode) error {
+	if mode.IsRegular() {
+		return nil
+	}
+	return fmt.Errorf("%s is %s, %w", path, what(mode), ErrNotRegular)
+}
+
+// what names the kind of something that is no regular file.
+func what(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a FIFO"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "something special"
 }
 
 // ReadFile returns the content of a regular file of at most limit bytes.
