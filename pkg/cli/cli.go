@@ -100,9 +100,26 @@ func exit(code exitcode.Code) error {
 	return exitcode.With(code, errSilent)
 }
 
+// watchedWriter remembers whether a write failed: not every library that prints
+// says so. A pipe that nobody reads any more is no failure.
+type watchedWriter struct {
+	w      io.Writer
+	failed bool
+}
+
+func (o *watchedWriter) Write(b []byte) (int, error) {
+	n, err := o.w.Write(b)
+	if err != nil && !errors.Is(err, syscall.EPIPE) {
+		o.failed = true
+	}
+	return n, err
+}
+
 // Main runs one command and returns the exit code of the process.
 func Main(s IO, args []string) int {
 	surviveClosedPipes()
+	out := &watchedWriter{w: s.Out}
+	s.Out = out
 	a := &app{IO: s}
 	root := a.root()
 	root.SetArgs(args)
@@ -113,6 +130,13 @@ func Main(s IO, args []string) int {
 		return 128 + int(syscall.SIGPIPE)
 	default:
 		fmt.Fprintf(s.Err, "assay: error: %v\n", err)
+	}
+	if exitcode.Of(err) == exitcode.Internal && out.failed {
+		return int(exitcode.Error)
+	}
+	if err == nil && out.failed {
+		fmt.Fprintln(s.Err, "assay: error: the output could not be written")
+		return int(exitcode.Error)
 	}
 	return int(exitcode.Of(err))
 }

@@ -65,7 +65,7 @@ type End struct {
 	Steps          []Step    `json:"steps,omitempty"`   // pre- and post-scripts in the order they ran
 	Results        *Results  `json:"results,omitempty"` // present when the card declares multiple_results, or nothing was measured and a file looks like it
 	Metrics        bool      `json:"metrics,omitempty"` // metrics.json lies beside this file
-	Lost           string    `json:"lost,omitempty"`    // what was measured and could not be kept, and why
+	Lost           string    `json:"lost,omitempty"`    // what of the evidence could not be kept, and why
 	Stdout         Log       `json:"stdout"`
 	Stderr         Log       `json:"stderr"`
 }
@@ -140,7 +140,7 @@ type Rank struct {
 	Problems       []metric.Problem // readings that are none, unusable results files
 	Stale          string           // why a marker that was found does not count
 	Unreadable     string           // why a marker that was found could not be read
-	Lost           string           // what it measured and could not keep, and why
+	Lost           string           // what of its evidence it could not keep, and why
 }
 
 // Phase is a target's word on a job, reduced to what every target can say.

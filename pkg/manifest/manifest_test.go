@@ -162,6 +162,7 @@ func TestErrorsNameThePointer(t *testing.T) {
 		`{"context": {"tools": [{"name": "a"}, 5]}}`:                 `/context/tools/1: a tool is an object`,
 		`{"context": {"tools": [{"name": []}]}}`:                     `/context/tools/0/name: a list is not allowed here`,
 		`{"context": {"post_scripts": [{"path": "x", "args": {}}]}}`: `/context/post_scripts/0/args: `,
+
 		"{\n \"a\": NaN\n}": `line 2, column 7 (/a): not valid JSON: `,
 		"{\"a\": \"\xff\"}": `not valid JSON: invalid UTF-8`,
 		`{"a": 1,}`:         `line 1, column 8 (at the top): not valid JSON: `,

@@ -84,8 +84,8 @@ func TestDiskFull(t *testing.T) {
 	if exit != 3 || end.Outcome != evidence.OutcomeExited {
 		t.Errorf("exit %d, outcome %v, want the workload's 3", exit, end.Outcome)
 	}
-	if !strings.Contains(end.Message, "no space left") || end.Stdout.Dropped == 0 || end.Stdout.Bytes != 8388608+18 {
-		t.Errorf("the loss is not stated: %q %+v", end.Message, end.Stdout)
+	if !strings.Contains(end.Lost, "no space left") || end.Stdout.Dropped == 0 || end.Stdout.Bytes != 8388608+18 {
+		t.Errorf("the loss is not stated: %q %+v", end.Lost, end.Stdout)
 	}
 	if !end.Metrics || len(f.metrics().Readings) != 1 {
 		t.Error("the reading is lost")

@@ -207,13 +207,13 @@ func (s *sink) joinTail() {
 	}
 }
 
-// problem says what went wrong, or "".
-func (s *sink) problem() string {
-	text := s.fault
+// problem says what went wrong, or "". lost says that output could not be kept.
+func (s *sink) problem() (text string, lost bool) {
+	text = s.fault
 	if s.err != nil {
 		text = sentence(text, fmt.Sprintf("%s could not be kept whole: %v (%d of %d bytes are missing)", s.name(), s.err, s.dropped, s.bytes))
 	}
-	return text
+	return text, s.err != nil
 }
 
 // giveBack cuts up to n bytes off the end of the closed file.

@@ -180,10 +180,10 @@ func (o *output) begin(who string) {
 }
 
 // finish waits for the last bytes and closes the log. It returns what went wrong
-// with it, or "".
-func (o *output) finish() string {
+// with it, or "", and whether output could not be kept.
+func (o *output) finish() (problem string, lost bool) {
 	if o.steps.finished {
-		return ""
+		return "", false
 	}
 	o.workload.finish()
 	o.steps.finish()

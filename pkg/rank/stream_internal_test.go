@@ -63,8 +63,8 @@ func TestSinkKeepsHeadAndTail(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.bytes != int64(len(whole)) || s.problem() != "" {
-			t.Fatalf("counted %d of %d; %s", s.bytes, len(whole), s.problem())
+		if problem, lost := s.problem(); s.bytes != int64(len(whole)) || problem != "" || lost {
+			t.Fatalf("counted %d of %d; %s", s.bytes, len(whole), problem)
 		}
 		if limit == 0 || int64(len(whole)) <= limit {
 			if !bytes.Equal(got, whole) || s.dropped != 0 {
@@ -99,7 +99,7 @@ func TestScannerPanics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	problem := o.finish()
+	problem, _ := o.finish()
 	if got, _ := os.ReadFile(path); string(got) != "a=1\na=1\na=1\n" {
 		t.Errorf("kept %q", got)
 	}

@@ -213,10 +213,16 @@ func (w *wrapper) settle(ctx context.Context) {
 // drain waits for the last bytes of the output and closes the logs.
 func (w *wrapper) drain() {
 	for _, o := range []*output{w.stdout, w.stderr} {
-		if problem := o.finish(); problem != "" {
-			w.note("%s", problem)
+		problem, lost := o.finish()
+		switch {
+		case problem == "":
+			continue
+		case lost:
+			w.end.Lost = sentence(w.end.Lost, problem)
+		default:
 			w.end.Message = sentence(w.end.Message, problem)
 		}
+		w.note("%s", problem)
 	}
 	w.end.Stdout, w.end.Stderr = w.stdout.log(), w.stderr.log()
 }

@@ -173,8 +173,13 @@ func Cancel(ctx context.Context, r *rundir.Run, t deploy.Target, c evidence.Canc
 	if len(c.Jobs) == 0 {
 		return 0, errors.Join(errs...)
 	}
-	// A full disk is no reason to leave the jobs running.
-	errs = append(errs, r.WriteCancel(c))
+	if err := r.WriteCancel(c); err != nil {
+		if !alone {
+			return 0, fmt.Errorf("nothing was stopped, because the process that drives the run could not be told: %w", err)
+		}
+		// A full disk is no reason to leave the jobs running.
+		errs = append(errs, err)
+	}
 	_, hs, err := handles(ctx, r, t, alone)
 	errs = append(errs, err)
 	for _, h := range hs {

@@ -136,6 +136,9 @@ func Create(runs string, l Ledger, manifest []byte) (*Run, error) {
 	if err := durable.WriteFile(filepath.Join(dir, ManifestFile), manifest, r.FileMode()); err != nil {
 		return nil, fmt.Errorf("cannot keep the manifest: %w", err)
 	}
+	if err := r.reserve(); err != nil {
+		return nil, fmt.Errorf("cannot set room aside: %w", err)
+	}
 	return r, nil
 }
 
@@ -227,7 +230,7 @@ func (r *Run) WriteCancel(c evidence.Cancel) error {
 	if err != nil || old != nil {
 		return err
 	}
-	return r.writeJSON(CancelFile, c)
+	return r.writeReserved(CancelFile, c)
 }
 
 // ReadCancel returns the request to end the run, or nil when there is none.

@@ -74,7 +74,7 @@ func ReasonCodes() []CodeRow {
 		{CodeSkipUndeclared, "exit code 2 without a line that declares a skip"},
 		{CodeEvidenceStale, "a marker or file of another run, job or attempt was found and does not count"},
 		{CodeEvidenceUnreadable, "a marker or metrics.json cannot be read, says nothing or could not be written, or no rank of a job that ran left any"},
-		{CodeRankNote, "the wrapper of a rank noticed something, such as output that could not be kept; it never decides a verdict"},
+		{CodeRankNote, "the wrapper of a rank noticed something, such as a process that could not be killed; it never decides a verdict"},
 		{CodeContract, "the declared contract cannot be judged by this version"},
 		{CodeInternal, "the wrapper of a rank failed, which is a bug of assay"},
 	}

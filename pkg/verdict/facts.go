@@ -120,7 +120,7 @@ func (f *facts) look() {
 			f.unreadable = append(f.unreadable, Reason{CodeEvidenceUnreadable, name, fmt.Sprintf("%s left a file that cannot be read: %s", name, r.Unreadable)})
 		}
 		if r.Lost != "" {
-			f.unreadable = append(f.unreadable, Reason{CodeEvidenceUnreadable, name, fmt.Sprintf("what %s measured could not be kept: %s", name, r.Lost)})
+			f.unreadable = append(f.unreadable, Reason{CodeEvidenceUnreadable, name, fmt.Sprintf("%s could not keep all of its evidence: %s", name, r.Lost)})
 		}
 		if r.Outcome == evidence.OutcomeExited && r.Message != "" {
 			f.notes = append(f.notes, Reason{CodeRankNote, name, fmt.Sprintf("%s: %s", name, r.Message)})
