@@ -27,16 +27,15 @@ func (c *checker) metrics(list document.Node) declared {
 			c.at(Warning, MetricDuplicate, name, fmt.Sprintf("the metric %q is declared twice", name.Text()), "remove one of them")
 		}
 		all[name.Text()] = metric.Spec{Name: name.Text(), Unit: unit.Text(), Better: m.Get("better").Text()}
-		c.metricName(name)
+		c.metricName(name, name.Text())
 		c.metricUnit(name.Text(), unit)
 	}
 	return all
 }
 
-// metricName checks the form of a name.
-func (c *checker) metricName(name document.Node) {
-	text := name.Text()
-	if text == "" || text == metric.Performance || strings.HasSuffix(text, "/"+metric.Performance) {
+// metricName checks the form of a metric's name, text, which stands at name.
+func (c *checker) metricName(name document.Node, text string) {
+	if text == "" || text == metric.Performance {
 		return
 	}
 	err := metric.ValidName(text)

@@ -43,7 +43,7 @@ func (c *checker) thresholds(list document.Node, metrics *declared, card documen
 			c.measurable(name, known, card)
 		}
 		if _, ok := known[name.Text()]; !ok {
-			c.metricName(name)
+			c.metricName(name, gatedName(name.Text()))
 		}
 	}
 }
@@ -153,13 +153,18 @@ func number(n document.Node) *float64 {
 	return &v
 }
 
+// gatedName is the metric's own name in a threshold on <row model>/<metric>.
+func gatedName(text string) string { return text[strings.LastIndexByte(text, '/')+1:] }
+
 // measurable checks that the metric of a gate can be reported at all.
 func (c *checker) measurable(name document.Node, metrics declared, card document.Node) {
 	text := name.Text()
 	if _, ok := metrics[text]; ok || text == metric.Performance {
 		return
 	}
-	if strings.HasSuffix(text, "/"+metric.Performance) {
+	// <row model>/<metric> names a row of the results.
+	last := gatedName(text)
+	if _, ok := metrics[last]; last != text && (ok || last == metric.Performance) {
 		if results := card.Get("multiple_results"); !results.Given() || results.Text() == "" {
 			c.at(Error, ThresholdMetric, name, fmt.Sprintf("nothing can report %q: the card declares no multiple_results", text), "declare multiple_results, or gate performance")
 		}
