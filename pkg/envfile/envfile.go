@@ -42,7 +42,8 @@ type Options struct {
 	Grace   time.Duration // between TERM and KILL once Timeout is over; 0: one second
 
 	// Services lets what the file started live on: the caller ends it. Else it is
-	// killed, unless it left the session of bash (setsid).
+	// killed, unless it left the session of bash with an environment of its own
+	// (setsid env -i).
 	Services bool
 }
 

@@ -215,36 +215,6 @@ func TestTimeLimitEndsTheWholeGroup(t *testing.T) {
 	t.Errorf("process %d of the file still runs", n)
 }
 
-// What the file leaves behind is ended, unless the caller wants it.
-func TestServices(t *testing.T) {
-	for name, text := range map[string]string{
-		"background":   "sleep 600 & echo $! > \"$PID\"\n",
-		"ignores TERM": "(trap '' TERM HUP; echo $BASHPID > \"$PID\"; while :; do sleep 1; done) & while [ ! -s \"$PID\" ]; do :; done\n",
-		"job control":  "set -m; sleep 600 & echo $! > \"$PID\"; set +m\n",
-		"file fails":   "sleep 600 & echo $! > \"$PID\"; return 1\n",
-	} {
-		for _, services := range []bool{false, true} {
-			path := filepath.Join(t.TempDir(), "pid")
-			_, _ = envfile.Load(t.Context(), envfile.Options{Path: write(t, "mad.env", text), Base: base("PID=" + path), Services: services})
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := 0; i < 500 && !services && syscall.Kill(pid, 0) == nil && !zombie(pid); i++ {
-				time.Sleep(10 * time.Millisecond)
-			}
-			if lives := syscall.Kill(pid, 0) == nil && !zombie(pid); lives != services {
-				t.Errorf("%s: with services %v it lives: %v", name, services, lives)
-			}
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-	}
-}
-
 func zombie(pid int) bool {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return strings.Contains(string(data), ") Z ")

@@ -120,7 +120,8 @@ func source(ctx context.Context, o Options, files []*os.File, bash, env string) 
 		grace = time.Second
 	}
 	cmd := exec.CommandContext(ctx, bash, "--noprofile", "--norc", "-c", reader, "bash", o.Path, env)
-	cmd.Env = append(withoutWithheld(o.Base), messageLanguage+"=C")
+	mark := newMark()
+	cmd.Env = append(withoutWithheld(o.Base), messageLanguage+"=C", mark)
 	cmd.Dir = o.Dir
 	if !isDir(cmd.Dir) {
 		cmd.Dir = filepath.Dir(o.Path)
@@ -144,7 +145,7 @@ func source(ctx context.Context, o Options, files []*os.File, bash, env string) 
 
 	err = cmd.Wait()
 	if ctx.Err() != nil || !o.Services { // whoever ignored TERM is not waited for
-		endSession(cmd.Process.Pid)
+		endStarted(cmd.Process.Pid, mark)
 	}
 	// A service of the file may hold the pipe for ever.
 	_ = r.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
