@@ -6,7 +6,8 @@
 // the manifest's env_vars.
 //
 // Values are secrets to this package. Vars never prints one, and errors carry
-// bash's own words without source lines and traces, with *** in place of values.
+// bash's own words without those of the file, source lines and traces, and what
+// the file printed with *** in place of values.
 package envfile
 
 import (

@@ -48,11 +48,11 @@ func TestMessagesShowNoValue(t *testing.T) {
 		{"split by ampersand", "export TOKEN=abc&hunter2\n", nil, "line 1: ***: command not found (put quotes"},
 		{"split, a quoted part before", "TOKEN='x; y' hunter2\n", nil, "***: command not found (put quotes"},
 		{"split, no command", "TOKEN=abc /hunter2/x\n", nil, "line 1: ***: No such file or directory"},
-		{"split, killed", "TOKEN=abc hunter2\nkill -9 $$\n", nil, "line 1: command not found (put quotes"},
-		{"split, of export", "export TOKEN=abc hunter-2\nhunter-2\n", nil, "`***': not a valid identifier"},
+		{"split, killed", "TOKEN=abc hunter2\nkill -9 $$\n", nil, "line 1: ***: command not found (put quotes"},
+		{"split, of export", "export TOKEN=abc hunter-2\nhunter-2\n", nil, "line 1: export: ***: not a valid identifier"},
 		{"split over lines", "KEY=-----BEGIN PRIVATE KEY-----\nhunter2\nhunter2\n", nil, "line 1: ***: command not found (put quotes"},
 		{"expanded", "export TOKEN=hunter2; $TOKEN\n", nil, "line 1: ***: command not found"},
-		{"command", computed + "$DB x\nkill -9 $$\n", nil, "line 2: command not found"},
+		{"command", computed + "$DB x\nkill -9 $$\n", nil, "line 2: ***: command not found"},
 		{"command, values known", computed + "$DB x\n", nil, "line 2: ***: command not found"},
 		{"builtin is shadowed", computed + "builtin() { :; }\necho \"login with $DB failed\" >&2\nreturn 3\n", nil, "env_file"},
 		{"syntax", "A=1\nTOKEN=hunter2 (\n", nil, "line 2: syntax error near unexpected token `('"},
@@ -84,5 +84,94 @@ func TestMessagesShowNoValue(t *testing.T) {
 				t.Errorf("%q does not name the file", err)
 			}
 		})
+	}
+}
+
+// A line of a value that never became one is a word of a complaint.
+func TestComplaintsShowNoWordOfTheFile(t *testing.T) {
+	for text, want := range map[string]string{
+		"KEY=-----BEGIN X KEY-----\nhunter2VALUEabc+/=\n-----END-----\n": "line 2: ***: No such file or directory",
+		"TOK:hunter2\n":                                  "line 1: ***: command not found",
+		"TOK: hunter2; TOK : hunter2\n":                  "line 1: ***: command not found",
+		"hunter2\n":                                      "line 1: ***: command not found",
+		"hunter2 module x\n":                             "line 1: ***: command not found",
+		"'first\nhunter2\nlast' x\n":                     "***",
+		"'first\nhunter2: command not found\nhunter2'\n": "***",
+		"\"\nhunter2\n\"\n":                              "env_file",
+		"./hunter2\n":                                    "line 1: ***: No such file or directory",
+		"exec /hunter2\n":                                "line 1: ***: No such file or directory",
+		"exec hunter2\n":                                 "line 1: exec: ***: not found",
+		". hunter2\n":                                    "line 1: ***: No such file or directory",
+		"source /hunter2/x\n":                            "line 1: ***: No such file or directory",
+		"/tmp hunter2; $PWD/hunter2 x\n":                 "line 1: ***: Is a directory",
+		"declare -x 1A=hunter2\n":                        "line 1: declare: ***: not a valid identifier",
+		"export 'TOK hunter2'\n":                         "line 1: export: ***: not a valid identifier",
+		"export $'1TOK\\nhunter2\\n'\n":                  "line 1: export: ***",
+		"readonly 1A=hunter2\n":                          "line 1: readonly: ***: not a valid identifier",
+		"read -r hunter2.x <<< x\n":                      "line 1: read: ***: not a valid identifier",
+		"unset -v hunter2.x\n":                           "line 1: unset: ***: not a valid identifier",
+		"[ hunter2 -eq 3 ]\n":                            "line 1: [: ***: integer expression expected",
+		"[ 1 -hunter2 3 ]\n":                             "line 1: [: ***: binary operator expected",
+		"[ -hunter2 3 ]\n":                               "line 1: [: ***: unary operator expected",
+		"[[ hunter2.x -eq 3 ]]\n":                        "line 1: [[: ***: syntax error: invalid arithmetic operator",
+		"[[ x hunter2 y ]]\n":                            "line 1: conditional binary operator expected",
+		"set -u; ((hunter2 == 3))\n":                     "line 1: ***: unbound variable",
+		"cd hunter2\n":                                   "line 1: cd: ***: No such file or directory",
+		"pushd hunter2\n":                                "line 1: pushd: ***: No such file or directory",
+		"printf %d hunter2\n":                            "line 1: printf: ***: invalid number",
+		"printf %!hunter2\n":                             "line 1: printf: ***: invalid format character",
+		"((hunter2.x))\n":                                "line 1: ((: ***: syntax error: invalid arithmetic operator",
+		"((08hunter2))\n":                                "line 1: ((: ***: value too great for base",
+		"A=$((1 + hunter2 hunter2))\n":                   "line 1: ***: syntax error in expression",
+		"let hunter2+\n":                                 "line 1: let: ***: syntax error: operand expected",
+		"A=${hunter2.x}\n":                               "line 1: ***: bad substitution",
+		"A=${#hunter2-x}; false\n":                       "line 1: ***: bad substitution",
+		"cat < hunter2\n":                                "line 1: ***: No such file or directory",
+		"echo x > /hunter2/x\n":                          "line 1: ***: No such file or directory",
+		"echo x > $(echo hunter2 x)\n":                   "line 1: ***: ambiguous redirect",
+		"echo x >&hunter2/x\n":                           "line 1: ***: No such file or directory",
+		"kill -hunter2 1\n":                              "line 1: kill: ***: invalid signal specification",
+		"kill hunter2\n":                                 "line 1: kill: ***: arguments must be process or job IDs",
+		"trap x hunter2\n":                               "line 1: trap: ***: invalid signal specification",
+		"return hunter2\n":                               "line 1: return: ***: numeric argument required",
+		"exit hunter2\n":                                 "line 1: exit: ***: numeric argument required",
+		"shopt -s hunter2\n":                             "line 1: shopt: ***: invalid shell option name",
+		"set -o hunter2\n":                               "line 1: set: ***: invalid option name",
+		"set -e; set --hunter2\n":                        "line 1: set: ***: invalid option",
+		"builtin hunter2\n":                              "line 1: builtin: ***: not a shell builtin",
+		"alias hunter2\n":                                "line 1: alias: ***: not found",
+		"type hunter2\n":                                 "line 1: type: ***: not found",
+		"ulimit -n hunter2\n":                            "line 1: ulimit: ***: invalid number",
+		"umask hunter2\n":                                "line 1: umask: ***",
+		"shift hunter2\n":                                "line 1: shift: ***: numeric argument required",
+		"eval 'TOK=x (hunter2'\n":                        "syntax error near unexpected token",
+		"eval 'hunter2'\n":                               "line 1: ***: command not found",
+		"A=$(echo hunter2 | hunter2)\n":                  "line 1: ***: command not found",
+		"bash -c hunter2\n":                              "line 1: ***: command not found",
+		"bash -c 'kill -9 $$' hunter2\n":                 "env_file",
+		"cat > \"${BASH_SOURCE%/*}/x\" <<< hunter2; . \"${BASH_SOURCE%/*}/x\"\n": "/x: line 1: ***: command not found",
+		"return 4 <<hunter2\nx\n":             "env_file",
+		"f() { hunter2; }\nf\n":               "line 1: ***: command not found",
+		"declare -A m=([a]=1); m[]=hunter2\n": "***: bad array subscript",
+		"declare -A m=(hunter2); false\n":     "env_file",
+		"declare -n r='hunter2 x'\n":          "line 1: declare: ***: invalid variable name for name reference",
+		"A=${!hunter2}; false\n":              "invalid indirect expansion",
+		"x='a hunter2'; A=${!x}\n":            "***: invalid variable name",
+	} {
+		for _, end := range []string{"", "return 3\n", "kill -9 $$\n"} {
+			path := write(t, "mad.env", text+end)
+			_, err := envfile.Load(t.Context(), envfile.Options{Path: path, Base: base()})
+			if err == nil && end == "" {
+				continue // it was only a warning
+			}
+			if exitcode.Of(err) != exitcode.Invalid || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %q", text+end, err, want)
+			}
+			for _, part := range []string{"hunt", "unter", "ter2", "VALUE"} {
+				if err != nil && strings.Contains(err.Error(), part) {
+					t.Errorf("%q: %q gives %q away", text+end, err, part)
+				}
+			}
+		}
 	}
 }

@@ -26,24 +26,36 @@ func ending(err error) string {
 	return fmt.Sprintf("bash ended with status %d", exit.ExitCode())
 }
 
-// quoteBash turns what bash wrote to stderr into the end of an error message.
-// Lines that show source text or traces would show values, and are left out;
-// values in other lines are blanked. Where not all values are known, only what
-// bash itself said of a line of the file is left.
+// quoteBash turns what bash and the file wrote to stderr into the end of an
+// error message. Traces would show values, and are left out. What the file
+// printed is shown with values blanked, and only where all of them are known;
+// of a complaint of bash only what complaintOf says is shown.
 func quoteBash(path, said string, hide secrets) string {
 	if len(said) >= stderrLimit {
 		said = hide.hideCut(said)
 	}
-	strict := !hide.complete || regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(path)+`: line \d+: (syntax error|unexpected EOF)`).MatchString(said)
+	begins := regexp.MustCompile(`^(` + regexp.QuoteMeta(path) + `|.*?)(: (?:eval|command substitution))?(: line (\d+): )`)
+	strict := !hide.complete || regexp.MustCompile(`(?m): line \d+: (syntax error|unexpected EOF)`).MatchString(said)
 	var lines []string
-	text := newSourceText(path)
+	finished := true // the last complaint
 	for _, line := range strings.Split(said, "\n") {
 		line = strings.TrimRight(line, "\r \t")
-		if line == "" || strings.HasPrefix(line, "+") || echoesSource(path, line) {
-			continue
-		}
-		if part := text.shown(line, hide, strict); part != "" {
-			lines = append(lines, phrase.Line(part))
+		where := begins.FindStringSubmatch(line)
+		switch {
+		case line == "" || strings.HasPrefix(line, "+"):
+		case where != nil:
+			text, complaint := newSourceText(where[1]), line[len(where[0]):]
+			var part string
+			part, finished = text.complaintOf(complaint, text.advice(where[4], complaint), hide)
+			if !finished && echoesSource(complaint) {
+				finished = true
+				continue
+			}
+			lines = append(lines, phrase.Line(hide.hideBut(path, where[1])+where[2]+where[3]+part))
+		case !finished: // the rest of the complaint
+			_, finished = sourceText{}.complaintOf(line, "", hide)
+		case !strict:
+			lines = append(lines, phrase.Line(hide.hide(line)))
 		}
 	}
 	whole := strings.Join(lines, "; ")
@@ -70,11 +82,6 @@ func withoutWords(text string) string {
 
 // echoesSource recognises the second line of a syntax error, which repeats the
 // line of the file: path: line 3: `TOKEN=(abc'.
-func echoesSource(path, line string) bool {
-	rest, ok := strings.CutPrefix(line, path+": line ")
-	if !ok {
-		return false
-	}
-	_, rest, _ = strings.Cut(rest, ": ")
-	return strings.HasPrefix(rest, "`") && strings.HasSuffix(rest, "'")
+func echoesSource(complaint string) bool {
+	return strings.HasPrefix(complaint, "`") && strings.HasSuffix(complaint, "'")
 }

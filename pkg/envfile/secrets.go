@@ -70,6 +70,14 @@ func (s secrets) hide(text string) string {
 	return text
 }
 
+// hideBut is hide for the path of a file, unless it is the one that is known.
+func (s secrets) hideBut(known, path string) string {
+	if path == known {
+		return path
+	}
+	return s.hide(path)
+}
+
 // hideCut blanks what a cut left of a value at the beginning of the text.
 func (s secrets) hideCut(text string) string {
 	for _, v := range s.values {

@@ -1,6 +1,7 @@
 package envfile
 
 import (
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,72 +13,31 @@ import (
 // quoteAdvice follows the complaint that a part of a value is no command.
 const quoteAdvice = " (put quotes around a value that holds spaces, or any of ; & | ( ) < >)"
 
-// sourceText is the text of the file that bash complains about. Its words are
-// needed to tell a part of a value, which nobody may see, from a name.
-type sourceText struct {
-	path  string
-	lines []string // nil when it cannot be read
-	split bool     // a value was split: what is left of it may be on any later line
-}
+// sourceText is the text of a file that bash complains about; empty when it
+// cannot be read. It tells the names of variables from parts of values.
+type sourceText struct{ text string }
 
-func newSourceText(path string) *sourceText {
+func newSourceText(path string) sourceText {
+	if !filepath.IsAbs(path) {
+		return sourceText{}
+	}
 	data, err := regular.ReadFile(path, maxFile)
 	if err != nil {
-		return &sourceText{path: path}
+		return sourceText{}
 	}
-	return &sourceText{path: path, lines: strings.Split(string(data), "\n")}
+	return sourceText{string(data)}
 }
 
-// shown is what may be shown of a line that was printed, or "".
-func (t *sourceText) shown(line string, hide secrets, strict bool) string {
-	where := regexp.MustCompile(`^` + regexp.QuoteMeta(t.path) + `: line (\d+): `).FindStringSubmatch(line)
-	switch {
-	case where == nil && strict:
-		return ""
-	case where == nil:
-		return hide.hide(line)
-	}
-	number, _ := strconv.Atoi(where[1])
-	complaint, advice := t.withoutValue(number, line[len(where[0]):])
-	if strict {
-		complaint = withoutWords(complaint)
-		complaint = strings.TrimPrefix(complaint[max(strings.LastIndex(complaint, ": "), 0):], ": ")
-	}
-	return where[0] + hide.hide(complaint) + advice
-}
-
-// withoutValue blanks the words of a complaint that are parts of a value: in
+// advice says what to do about a complaint, where that is known: in
 // TOKEN=abc def bash takes def for a command.
-func (t *sourceText) withoutValue(number int, complaint string) (text, advice string) {
-	at := strings.LastIndex(complaint, ": ")
-	if at < 0 {
-		return complaint, ""
+func (t sourceText) advice(number, complaint string) string {
+	subject, ok := strings.CutSuffix(complaint, ": command not found")
+	n, err := strconv.Atoi(number)
+	lines := strings.Split(t.text, "\n")
+	if !ok || err != nil || n < 1 || n > len(lines) || !inValue(lines[n-1], subject) {
+		return ""
 	}
-	subject, what := complaint[:at], complaint[at:]
-	source := ""
-	if number >= 1 && number <= len(t.lines) {
-		source = t.lines[number-1]
-	}
-	noCommand := what == ": command not found"
-	word := strings.Trim(regexp.MustCompile("`.*'").FindString(subject), "`'")
-	part := inValue(source, subject)
-	t.split = t.split || part || (word != "" && inValue(source, word))
-	switch {
-	case noCommand && part:
-		return blank + what, quoteAdvice
-	case part:
-		return blank + what, ""
-	case noCommand && (t.split || !standsIn(source, subject)):
-		return blank + what, "" // the rest of a value, or what a variable held
-	case t.split && word != "": // export: `def': not a valid identifier
-		return strings.Replace(complaint, word, blank, 1), ""
-	}
-	return complaint, ""
-}
-
-// standsIn reports whether the word is written in the line as it stands.
-func standsIn(line, word string) bool {
-	return slices.Contains(regexp.MustCompile("[\\s;&|()<>`]+").Split(line, -1), word)
+	return quoteAdvice
 }
 
 // inValue reports whether the word may be a part of an unquoted value that the
@@ -95,6 +55,11 @@ func inValue(line, word string) bool {
 		}
 	}
 	return false
+}
+
+// standsIn reports whether the word is written in the line as it stands.
+func standsIn(line, word string) bool {
+	return slices.Contains(regexp.MustCompile("[\\s;&|()<>`]+").Split(line, -1), word)
 }
 
 // commandOf cuts the text after the command that it begins in: at a separator
