@@ -138,6 +138,9 @@ func (c *Collector) text(line, place string, cut bool) {
 
 func (c *Collector) record(source Source, e entry, place string, cut bool) {
 	e.reading.Source, e.problem.Source, e.reading.Place, e.reading.Unended = source, source, place, cut
+	if e.problem.Code != "" && cut {
+		e.problem.Rows = CutRows(Reading{Name: e.problem.Name, Place: place, Source: source})
+	}
 	if e.problem.Code != "" && place != "" {
 		e.problem.Message = place + ": " + e.problem.Message
 	}
@@ -146,7 +149,7 @@ func (c *Collector) record(source Source, e entry, place string, cut bool) {
 	c.changed.Add(1)
 	name := e.name()
 	if name == "" {
-		if len(c.loose) < maxProblems {
+		if cut || len(c.loose) < maxProblems {
 			c.loose = append(c.loose, e.problem)
 		} else {
 			c.dropped++
@@ -159,7 +162,7 @@ func (c *Collector) record(source Source, e entry, place string, cut bool) {
 		c.entries[i] = e
 		return
 	}
-	if len(c.entries) >= maxNames {
+	if !cut && len(c.entries) >= maxNames {
 		c.ignored++
 		return
 	}

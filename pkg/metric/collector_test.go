@@ -80,6 +80,30 @@ func checkProblems(t *testing.T, want []string, got []Problem) {
 	}
 }
 
+// What a line was cut of is kept, however many lines before it were no readings.
+func TestLineCutBeforeItsMetric(t *testing.T) {
+	for _, line := range []string{"performance:", "performance: ", "performance: 0.5", "performance: 1e", "performance: 1e+ t", "performance: -"} {
+		col := NewCollector(nil)
+		for range maxProblems + 1 {
+			col.Line([]byte("performance: 5"), "out")
+		}
+		col.Unended([]byte(line), "out")
+		_, problems := col.Result()
+		var rows []Row
+		for _, p := range problems {
+			rows = append(rows, p.Rows...)
+		}
+		if diff := cmp.Diff([]Row{{Place: "out", Cut: true}}, rows); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", line, diff)
+		}
+	}
+	col := NewCollector([]string{"k"})
+	col.Unended([]byte("k="), "out")
+	if _, problems := col.Result(); len(problems) != 1 || len(problems[0].Rows) != 1 || problems[0].Rows[0] != (Row{Name: "k", Place: "out"}) {
+		t.Errorf("%+v", problems)
+	}
+}
+
 // What may be cut stands beside what whole lines said, and says so.
 func TestLineWithoutAnEnd(t *testing.T) {
 	col := NewCollector([]string{"k"})

@@ -58,14 +58,15 @@ type Problem struct {
 	Name    string `json:"name,omitempty"`   // the metric it is about, when that is known
 	Model   string `json:"model,omitempty"`  // the row's model, for a results CSV
 	Source  Source `json:"source,omitempty"` // where it would have been read from
-	// Rows are the rows of a results CSV that it is about: they are there, and
-	// have no usable value. Of many that are alike the first is there.
+	// Rows are the rows of a results CSV that it is about, or what its line may
+	// have been when that was cut: they are there, and have no usable value. Of
+	// many that are alike the first is there.
 	Rows []Row `json:"rows,omitempty"`
 	// NotApplicable says of a value that is absent that it cannot be measured.
 	NotApplicable bool `json:"not_applicable,omitempty"`
 }
 
-// Row is a row of a results CSV without a usable value.
+// Row is a row of a results CSV, or a line, without a usable value.
 type Row struct {
 	Name  string `json:"name,omitempty"`
 	Model string `json:"model,omitempty"`

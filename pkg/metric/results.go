@@ -134,6 +134,10 @@ func (p *resultsParser) row() bool {
 		p.add(p.lost(row, "%s:%d has %s where the header has %d; %s", p.name, p.in.start, phrase.Count(len(fields), "field"), len(p.columns), why))
 		return true
 	}
+	if p.in.torn && p.metric == len(fields)-1 && fields[p.metric] == "" && fields[p.perf] != "" {
+		p.add(p.lost(p.rowOf(fields), "%s:%d ends in an empty metric and has no line end; the last line may be cut off and is no reading", p.name, p.in.start))
+		return true
+	}
 	p.seen++
 	p.reading(fields)
 	return true
@@ -143,6 +147,9 @@ func (p *resultsParser) row() bool {
 func (p *resultsParser) lost(row Row, format string, args ...any) Problem {
 	problem := p.problem(CodeUnreadable, format, args...)
 	row.Place, row.Cut = p.place(), true
+	if p.metric < 0 {
+		row.Name = Performance // without a metric column it can be nothing else
+	}
 	problem.Rows = []Row{row}
 	return problem
 }
@@ -153,8 +160,18 @@ func (p *resultsParser) place() string { return p.name + ":" + strconv.Itoa(p.in
 // rowOf is what a row is about, as far as it goes.
 func (p *resultsParser) rowOf(fields []string) Row {
 	row := Row{Name: pick(fields, p.metric), Model: pick(fields, p.model), Place: p.place(), Cut: p.in.torn}
-	if row.Name == "" && !row.Cut {
+	if row.Name == "" && (!row.Cut || p.metric < 0) {
 		row.Name = Performance
+	}
+	return row
+}
+
+// anyRow stands for rows of which nothing is kept.
+func (p *resultsParser) anyRow() Row {
+	row := p.rowOf(nil)
+	row.Place, row.Cut = p.name, true
+	if p.metric >= 0 {
+		row.Name = ""
 	}
 	return row
 }
@@ -162,13 +179,16 @@ func (p *resultsParser) rowOf(fields []string) Row {
 // withoutValue remembers a row whose performance is empty.
 func (p *resultsParser) withoutValue(row Row) {
 	p.empty++
-	known := func(r Row) bool { return r.Cut || r.Name == row.Name && r.Model == row.Model }
+	known := func(r Row) bool {
+		any := r.Cut && r.Name == "" && r.Model == ""
+		return any || r.Name == row.Name && r.Model == row.Model && r.Cut == row.Cut
+	}
 	switch n := len(p.empties); {
 	case slices.ContainsFunc(p.empties, known):
 	case n < maxProblems:
 		p.empties = append(p.empties, row)
 	default:
-		p.empties = append(p.empties, Row{Place: p.name, Cut: true}) // any other
+		p.empties = append(p.empties, p.anyRow()) // any other
 	}
 }
 
@@ -191,6 +211,9 @@ func (p *resultsParser) reading(fields []string) {
 	if err != nil {
 		bad := p.problem(CodeNotANumber, "%s: %v", r.Place, err)
 		bad.Name, bad.Model = r.Name, r.Model
+		if r.Unended {
+			bad.Rows = []Row{p.rowOf(fields)}
+		}
 		p.add(bad)
 		return
 	}
@@ -220,7 +243,7 @@ func (p *resultsParser) finish() {
 		end(nil, CodeEmpty, "%s has a header and no rows", p.name)
 	}
 	if p.more > 0 {
-		end([]Row{{Place: p.name, Cut: true}}, CodeUnreadable, "%s has %s without a reading", p.name, phrase.Count(p.more, "more row"))
+		end([]Row{p.anyRow()}, CodeUnreadable, "%s has %s without a reading", p.name, phrase.Count(p.more, "more row"))
 	}
 }
 

@@ -24,6 +24,7 @@ type gap struct {
 func (f *facts) whole(r evidence.Rank) (readings []metric.Reading, cut []gap) {
 	declared := f.x.Declared()
 	clean := f.fault(r) == nil
+	name := rankName(r)
 	for _, m := range r.Readings {
 		if !metric.IsPerformance(m.Source) && !slices.Contains(declared, m.Name) {
 			continue
@@ -32,47 +33,87 @@ func (f *facts) whole(r evidence.Rank) (readings []metric.Reading, cut []gap) {
 			readings = append(readings, m)
 			continue
 		}
-		name := rankName(r)
 		why := fmt.Sprintf("%s: %s has no line end and its writer did not end clean, so %s may be cut and does not count", name, m.Place, m.Text)
-		row := metric.Row{Name: m.Name, Model: m.Model, Place: m.Place, Cut: true}
 		if m.Source == metric.SourceResults {
 			f.results = append(f.results, Reason{CodeResultsUnreadable, f.x.MultipleResults, why})
-			if m.Name == metric.Performance {
-				row.Name = "" // what a row without a metric is called; it may have lost it
-			}
 		} else {
 			f.problems = append(f.problems, Reason{CodeMetricNotANumber, m.Name, why})
 		}
-		cut = append(cut, gap{r.Rank, name, m.Source, row})
+		for _, row := range metric.CutRows(m) {
+			cut = append(cut, gap{r.Rank, name, m.Source, row})
+		}
 	}
 	for _, p := range r.Problems {
+		if clean && p.Source != metric.SourceResults {
+			continue // a last line without a line end is whole
+		}
 		for _, row := range p.Rows {
-			cut = append(cut, gap{r.Rank, rankName(r), metric.SourceResults, row})
+			cut = append(cut, gap{r.Rank, name, p.Source, row})
 		}
 	}
 	return readings, cut
 }
 
-// applies reports whether t would have been compared with what is missing. What
-// was cut may be any metric whose name begins like it.
-func (f *facts) applies(t threshold.Threshold, g gap) bool {
-	if t.Matches(metric.Measurement{Name: g.row.Name, Model: g.row.Model, Source: g.source}) {
-		return true
-	}
-	return g.row.Cut && slices.ContainsFunc(f.measurements, func(m metric.Measurement) bool {
-		return m.Source == g.source && strings.HasPrefix(m.Name, g.row.Name) && strings.HasPrefix(m.Model, g.row.Model) && t.Matches(m)
+// applies reports whether t would have been compared with what is missing, and
+// with its rank.
+func (f *facts) applies(t threshold.Threshold, g gap, who reporters) bool {
+	return slices.ContainsFunc(f.names(t, g), func(name string) bool {
+		return who.counts(g.rank, metric.SpecFor(f.x.Metrics, name, g.source), g.row.Model, g.source, !g.row.Cut)
 	})
 }
 
-// missing lists the violations of t by what has no usable value.
-func (f *facts) missing(t threshold.Threshold, gaps []gap) []Reason {
+// names lists the metrics that are missing, as far as t gates them. What was cut
+// may be anything that begins like it, whether or not that was measured elsewhere.
+func (f *facts) names(t threshold.Threshold, g gap) []string {
+	if !g.row.Cut {
+		if t.Matches(metric.Measurement{Name: g.row.Name, Model: g.row.Model, Source: g.source}) {
+			return []string{g.row.Name}
+		}
+		return nil
+	}
+	var names []string
+	first := -1
+	if f.namesModel(t) {
+		first = 0
+	}
+	for at := first; at < len(t.Metric); at++ { // at: the slash between model and metric, -1: there is none
+		name := t.Metric[at+1:]
+		switch {
+		case at >= 0 && (t.Metric[at] != '/' || at == 0 || !strings.HasPrefix(t.Metric[:at], g.row.Model)):
+		case name == metric.Performance && metric.IsPerformance(g.source):
+			names = append(names, g.row.Name)
+			for _, s := range f.x.Metrics {
+				if strings.HasPrefix(s.Name, g.row.Name) {
+					names = append(names, s.Name)
+				}
+			}
+		case strings.HasPrefix(name, g.row.Name):
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// namesModel reports whether "a/b" is the b of model a in t, going by what was
+// measured, and not a metric called "a/b".
+func (f *facts) namesModel(t threshold.Threshold) bool {
+	gated := func(m metric.Measurement) bool { return t.Matches(m) }
+	named := func(m metric.Measurement) bool {
+		return m.Name == t.Metric || t.Metric == metric.Performance && metric.IsPerformance(m.Source)
+	}
+	return slices.ContainsFunc(f.measurements, gated) && !slices.ContainsFunc(f.measurements, named)
+}
+
+// missing lists the violations of t by what has no usable value, one a place.
+func (f *facts) missing(t threshold.Threshold, gaps []gap, who reporters) []Reason {
 	if len(threshold.Malformed(t)) > 0 {
 		return nil // satisfied by nothing, which is said elsewhere
 	}
 	var out []Reason
 	for _, g := range gaps {
-		if f.applies(t, g) {
-			out = append(out, Reason{CodeMetricAbsent, t.Metric, fmt.Sprintf("%s: %s has no usable value, and %s has to be %s", g.name, g.row.Place, t.Metric, t.Bounds())})
+		why := Reason{CodeMetricAbsent, t.Metric, fmt.Sprintf("%s: %s has no usable value, and %s has to be %s", g.name, g.row.Place, t.Metric, t.Bounds())}
+		if f.applies(t, g, who) && !slices.Contains(out, why) {
+			out = append(out, why)
 		}
 	}
 	return out

@@ -40,11 +40,7 @@ func (f *facts) measure() {
 			f.problems = append(f.problems, problemReason(p, ""))
 		}
 	}
-	gaps = slices.DeleteFunc(gaps, func(g gap) bool {
-		spec := metric.SpecFor(f.x.Metrics, g.row.Name, g.source)
-		return !who.counts(g.rank, spec, g.row.Model, g.source, !g.row.Cut)
-	})
-	f.compare(notNumbers, gaps)
+	f.compare(notNumbers, gaps, who)
 	if len(f.measurements) == 0 {
 		f.nothingToViolate()
 	}
@@ -87,10 +83,10 @@ func (f *facts) rankProblems(who reporters) []metric.Problem {
 }
 
 // compare applies the thresholds and the metrics that have to be there.
-func (f *facts) compare(notNumbers []metric.Problem, gaps []gap) {
+func (f *facts) compare(notNumbers []metric.Problem, gaps []gap, who reporters) {
 	used := make([]bool, len(notNumbers))
 	for _, t := range f.x.Thresholds {
-		missing := f.missing(t, gaps)
+		missing := f.missing(t, gaps, who)
 		gated := len(missing) > 0
 		for i, p := range notNumbers {
 			if t.Matches(metric.Measurement{Name: p.Name, Model: p.Model, Source: p.Source}) {
