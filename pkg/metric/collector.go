@@ -42,8 +42,10 @@ type slot struct {
 type entry struct {
 	reading Reading
 	problem Problem // set when Code is not empty; then reading does not count
-	trail   string  // what followed the metric on its line
-	twice   Problem // set when lines that say different things have one name
+	// prefixed says that the line had a log prefix.
+	prefixed bool
+	trail    string  // what followed the metric on its line
+	twice    Problem // set when lines that say different things have one name
 }
 
 // name is the metric that the line was about, "" when it names none.
@@ -131,8 +133,8 @@ func (c *Collector) text(line, place string, cut bool) {
 		c.record(SourcePerformance, e, place, cut)
 		return
 	}
-	if r, p, found := parseKeyValue(line, c.declared); found {
-		c.record(SourceKeyValue, entry{reading: r, problem: p}, place, cut)
+	if e, found := parseKeyValue(line, c.declared); found {
+		c.record(SourceKeyValue, e, place, cut)
 	}
 }
 
@@ -170,16 +172,22 @@ func (c *Collector) record(source Source, e entry, place string, cut bool) {
 	c.entries = append(c.entries, e)
 }
 
-// overwritten says that next takes the place of old although their lines go on
-// differently after the metric, so that they may be two things. Numbers make no
+// overwritten says that next takes the place of old although they may be two
+// things: their lines go on differently after the metric, or only one of them has
+// a log prefix, which may have been a heading ("gpt2: "). Numbers after the metric make no
 // difference: "step 1" and "step 2" are one thing at two times. Once said, it
 // stays said.
 func overwritten(old, next entry) Problem {
+	r := Reading{Name: next.name(), Source: next.reading.Source}
+	if old.prefixed != next.prefixed && old.value() != next.value() {
+		how := map[bool]string{true: "with a log prefix", false: "without a log prefix"}
+		return disagreement(r, "%s was reported as %s %s and as %s %s, and is one metric; the last of them counts",
+			r.Name, old.value(), how[old.prefixed], next.value(), how[next.prefixed])
+	}
 	if old.trail == next.trail || withoutDigits(old.trail) == withoutDigits(next.trail) {
 		return old.twice
 	}
 	called := func(e entry) string { return strings.TrimSpace(e.name() + " " + e.trail) }
-	r := Reading{Name: next.name(), Source: SourcePerformance}
 	return disagreement(r, "%s was reported as %s of %q and as %s of %q, and is one metric; the last of them counts",
 		r.Name, old.value(), clip(called(old)), next.value(), clip(called(next)))
 }

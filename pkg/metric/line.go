@@ -21,13 +21,15 @@ const maxName = 256
 // of the reading. Found is false when the line is no such line; else the problem
 // has a code when the line is one and gives no reading.
 func parsePerformance(line string, declared map[string]struct{}) (e entry, found bool) {
-	rest, ok := afterTag(line)
+	rest, prefixed, ok := afterTag(line)
 	if !ok {
 		return e, false
 	}
+	e.prefixed = prefixed
 	words := performanceWords(rest)
 	if len(words) == 0 {
-		return entry{problem: notANumber("", "%q gives no value", clip(line))}, true
+		e.problem = notANumber("", "%q gives no value", clip(line))
+		return e, true
 	}
 	q, err := parseValue(words[0])
 	unit, name, trail := performanceMetric(words[1:], q.unit == "", declared)
@@ -55,16 +57,16 @@ func parsePerformance(line string, declared map[string]struct{}) (e entry, found
 
 // afterTag returns what follows the tag, when the line begins with it or has
 // only a log prefix before it.
-func afterTag(line string) (string, bool) {
+func afterTag(line string) (rest string, prefixed, ok bool) {
 	for from := 0; ; {
 		i := strings.Index(line[from:], performanceTag)
 		if i < 0 {
-			return "", false
+			return "", false, false
 		}
 		at := from + i
 		from = at + len(performanceTag)
 		if isLogPrefix(line[:at]) {
-			return line[from:], true
+			return line[from:], at > 0, true
 		}
 	}
 }
@@ -131,22 +133,25 @@ func startsNumber(s string) bool {
 
 // parseKeyValue reads `name=value` for a declared name. The first equals sign
 // splits the line.
-func parseKeyValue(line string, declared map[string]struct{}) (r Reading, p Problem, found bool) {
+func parseKeyValue(line string, declared map[string]struct{}) (e entry, found bool) {
 	left, value, ok := strings.Cut(line, "=")
 	if !ok || strings.HasPrefix(value, "=") {
-		return r, p, false
+		return e, false
 	}
 	left = strings.TrimRight(left, " \t")
 	start := keyStart([]byte(left))
 	name := left[start:]
 	if _, ok := declared[name]; !ok || !isLogPrefix(left[:start]) {
-		return r, p, false
+		return e, false
 	}
+	e.prefixed = start > 0
 	q, err := parseQuantity(value)
 	if err != nil {
-		return r, notANumber(name, "%q is no reading: %v", clip(line), err), true
+		e.problem = notANumber(name, "%q is no reading: %v", clip(line), err)
+		return e, true
 	}
-	return Reading{Name: name, Value: q.value, Text: q.text, Unit: q.unit, NotApplicable: q.notApplicable}, p, true
+	e.reading = Reading{Name: name, Value: q.value, Text: q.text, Unit: q.unit, NotApplicable: q.notApplicable}
+	return e, true
 }
 
 // keyStart returns where the name that ends left begins.
