@@ -31,14 +31,19 @@ func ending(err error) string {
 // printed is shown with values blanked, and only where all of them are known;
 // of a complaint of bash only what complaintOf says is shown.
 func quoteBash(path, said string, hide secrets) string {
-	if len(said) >= stderrLimit {
+	said, cut := strings.CutPrefix(said, cutSign)
+	if cut {
 		said = hide.hideCut(said)
 	}
 	begins := regexp.MustCompile(`^(` + regexp.QuoteMeta(path) + `|.*?)(: (?:eval|command substitution))?(: line (\d+): )`)
 	strict := !hide.complete || regexp.MustCompile(`(?m): line \d+: (syntax error|unexpected EOF)`).MatchString(said)
 	var lines []string
 	finished := true // the last complaint
-	for _, line := range strings.Split(said, "\n") {
+	all := strings.Split(said, "\n")
+	if cut {
+		all = all[restOfComplaint(all, begins):]
+	}
+	for _, line := range all {
 		line = strings.TrimRight(line, "\r \t")
 		where := begins.FindStringSubmatch(line)
 		switch {
@@ -66,6 +71,20 @@ func quoteBash(path, said string, hide secrets) string {
 		whole = "…" + strings.ToValidUTF8(whole[len(whole)-messageLimit:], "")
 	}
 	return ": " + whole
+}
+
+// restOfComplaint counts the lines that a cut left of a complaint: those in front
+// of the next one, up to one with words of bash.
+func restOfComplaint(lines []string, begins *regexp.Regexp) int {
+	for i, line := range lines {
+		if begins.MatchString(line) {
+			return 0
+		}
+		if _, finished := (sourceText{}).complaintOf(line, "", secrets{}); finished {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // withoutWords blanks the words of the file that a syntax error quotes, and

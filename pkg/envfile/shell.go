@@ -51,6 +51,9 @@ const messageLanguage = "LANGUAGE"
 // stderrLimit bounds what is kept of bash's messages, in bytes.
 const stderrLimit = 4096
 
+// cutSign is in front of messages that were longer.
+const cutSign = "…"
+
 // loadShell sources the file and compares the environment before and after.
 func loadShell(ctx context.Context, o Options) (Vars, error) {
 	bash, err := findTool("bash", o.Base)
@@ -204,7 +207,7 @@ func isDir(path string) bool {
 }
 
 // lastBytes reads r to its end and returns the last limit bytes, from the
-// beginning of a line where there is one.
+// beginning of a line where there is one, after cutSign when there was more.
 func lastBytes(r io.Reader, limit int) string {
 	var kept []byte
 	cut := false
@@ -219,6 +222,9 @@ func lastBytes(r io.Reader, limit int) string {
 		if err != nil {
 			if _, rest, found := bytes.Cut(kept, []byte("\n")); found && cut {
 				kept = rest
+			}
+			if cut {
+				return cutSign + string(kept)
 			}
 			return string(kept)
 		}
