@@ -30,10 +30,10 @@ const Performance = "performance"
 //
 // Rows come in file order, duplicates included: rows that share model and metric
 // often differ in another column. A row without a performance, one that is not
-// as wide as the header and one that was cut off are problems and no readings. Of a last line that has no end, what is read may be half of the last
-// field; the reading says so, and whoever knows how the writer ended decides.
-// Name stands for the file in places and problems. Columns are the
-// columns as the header spells them.
+// as wide as the header and one that was cut off are problems and no readings. Of
+// a last line that has no end, what is read may be half of the last field; the
+// reading says so, and whoever knows how the writer ended decides. Name stands for
+// the file in places and problems. Columns are the columns as the header spells them.
 func ParseResults(r io.Reader, name string) (rows []Reading, columns []string, problems []Problem) {
 	p := resultsParser{name: name, in: newRecords(r)}
 	header, err := p.in.next()
@@ -168,20 +168,17 @@ func (p *resultsParser) rowOf(fields []string) Row {
 
 // anyRow stands for rows of which nothing is kept.
 func (p *resultsParser) anyRow() Row {
-	row := p.rowOf(nil)
-	row.Place, row.Cut = p.name, true
-	if p.metric >= 0 {
-		row.Name = ""
+	if p.metric < 0 {
+		return Row{Name: Performance, Place: p.name, Cut: true}
 	}
-	return row
+	return Row{Place: p.name, Cut: true}
 }
 
 // withoutValue remembers a row whose performance is empty.
 func (p *resultsParser) withoutValue(row Row) {
 	p.empty++
 	known := func(r Row) bool {
-		any := r.Cut && r.Name == "" && r.Model == ""
-		return any || r.Name == row.Name && r.Model == row.Model && r.Cut == row.Cut
+		return r == p.anyRow() || r.Name == row.Name && r.Model == row.Model && r.Cut == row.Cut
 	}
 	switch n := len(p.empties); {
 	case slices.ContainsFunc(p.empties, known):
