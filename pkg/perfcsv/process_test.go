@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,11 +18,18 @@ import (
 const (
 	writerEnv  = "PERFCSV_TEST_WRITER"
 	writerRows = 1000
+	// limitedWriter, with a number of bytes, is a writer whose files may not grow
+	// beyond it, and that succeeds when its append fails.
+	limitedWriter = "limited:"
 )
 
 // TestMain is also the writer that the tests start in processes of their own.
 func TestMain(m *testing.M) {
-	if id := os.Getenv(writerEnv); id != "" {
+	id := os.Getenv(writerEnv)
+	if limit, ok := strings.CutPrefix(id, limitedWriter); ok {
+		os.Exit(writeLimited(limit))
+	}
+	if id != "" {
 		os.Exit(writer(id))
 	}
 	os.Exit(m.Run())
@@ -33,6 +42,22 @@ func writer(id string) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+	}
+	return 0
+}
+
+func writeLimited(limit string) int {
+	n, err := strconv.ParseUint(limit, 10, 64)
+	if err == nil {
+		err = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: n, Max: n})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if _, err := Append("perf.csv", samples("b", 50)); err == nil {
+		fmt.Fprintln(os.Stderr, "the append succeeded")
+		return 1
 	}
 	return 0
 }
