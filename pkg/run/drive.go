@@ -167,13 +167,28 @@ func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 	h, err := d.Target.Submit(ctx, a)
 	switch {
 	case errors.Is(err, deploy.ErrAmbiguous):
-		d.notice("job %s: %v", e.ID, err)
-		return d.findLost(ctx, f, e, a)
+		return d.ask(ctx, f, e, a, err)
 	case err != nil:
 		return errors.Join(d.refuse(a, err.Error(), nil), d.finish(e))
 	}
 	d.adopt(f, a, h)
 	return d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h})
+}
+
+// ask resolves an ambiguous answer to a submission: by asking for the job, never
+// by submitting it again, for it may still appear.
+func (d *Driver) ask(ctx context.Context, f *flight, e rundir.Entry, a plan.Attempt, ambiguous error) error {
+	d.notice("job %s: %v", e.ID, ambiguous)
+	h, found, err := findJob(ctx, d.Run, d.Target, a)
+	switch {
+	case err != nil:
+		return err
+	case found:
+		d.adopt(f, a, h)
+		return nil
+	}
+	why := fmt.Sprintf("%v; the target knows no such job, and it is not submitted again because it may still appear", ambiguous)
+	return errors.Join(d.refuse(a, why, nil), d.finish(e))
 }
 
 // refuse records that a job was not launched; h is what there is of it all the
