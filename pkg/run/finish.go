@@ -30,12 +30,14 @@ func Finish(r *rundir.Run, notice func(string)) (report.Run, error) {
 	return rep, errors.Join(errs...)
 }
 
+// writeReports writes what can be made again from the evidence, so it does not
+// wait for the disk.
 func writeReports(r *rundir.Run, rep report.Run) error {
 	data, err := report.Encode(rep)
 	if err != nil {
 		return err
 	}
-	if err := keep(filepath.Join(r.Dir, rundir.VerdictFile), data, r.FileMode()); err != nil {
+	if err := durable.Replace(filepath.Join(r.Dir, rundir.VerdictFile), data, r.FileMode()); err != nil {
 		return err
 	}
 	tails, err := reportTails(r, rep)

@@ -243,8 +243,19 @@ func (r *Run) ReadCancel() (*evidence.Cancel, error) {
 	return &c, nil
 }
 
-// WritePerf records the state of the rows of this run in perf.csv.
-func (r *Run) WritePerf(p PerfRecord) error { return r.writeJSON(PerfFile, p) }
+// WritePerf records the state of the rows of this run in perf.csv. That they are
+// in can be found out again from the file itself, so only where they begin waits
+// for the disk.
+func (r *Run) WritePerf(p PerfRecord) error {
+	if !p.Done {
+		return r.writeJSON(PerfFile, p)
+	}
+	data, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	return durable.Replace(filepath.Join(r.Dir, PerfFile), append(data, '\n'), r.FileMode())
+}
 
 // ReadPerf returns that state; found is false when no append was ever begun.
 func (r *Run) ReadPerf() (p PerfRecord, found bool, err error) {

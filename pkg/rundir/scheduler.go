@@ -35,7 +35,10 @@ func (r *Run) AppendObservation(attemptDir string, o evidence.Observation) error
 		line = append([]byte{'\n'}, line...)
 	}
 	_, err = f.Write(append(line, '\n'))
-	return errors.Join(err, f.Sync(), f.Close())
+	if o.Phase == evidence.PhaseEnded { // what went before can be asked again
+		err = errors.Join(err, f.Sync())
+	}
+	return errors.Join(err, f.Close())
 }
 
 // openFile opens a file of the run for reading and writing. One that is new gets
