@@ -25,7 +25,7 @@ func (a *app) probeCmd() *cobra.Command {
 
 func (a *app) triadCmd() *cobra.Command {
 	var opt probe.TriadOptions
-	var size string
+	var size, cpus string
 	c := &cobra.Command{
 		Use:   "triad",
 		Short: "Measure memory bandwidth as STREAM defines its triad",
@@ -41,6 +41,10 @@ func (a *app) triadCmd() *cobra.Command {
 				}
 				opt.ArrayBytes = n
 			}
+			var err error
+			if opt.CPUs, err = probe.ParseCPUs(cpus); err != nil {
+				return err
+			}
 			ctx, stop := interruptible(c.Context())
 			defer stop()
 			return workloadError(probe.Triad(ctx, opt, a.Out))
@@ -49,7 +53,7 @@ func (a *app) triadCmd() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&size, "size", "", "size of each array, such as 256MiB (default four times the last-level caches)")
 	f.IntVar(&opt.NTimes, "ntimes", 0, "passes, the first of which is not counted (default "+strconv.Itoa(probe.DefaultNTimes)+")")
-	f.IntSliceVar(&opt.CPUs, "cpus", nil, "CPUs to use (default all that this process may use)")
+	f.StringVar(&cpus, "cpus", "", "CPUs to use, such as 0-3,8 (default all that this process may use)")
 	f.BoolVar(&opt.EachCore, "each-core", false, "measure every CPU alone, not only the first")
 	return c
 }

@@ -62,7 +62,6 @@ const MaxDepth = 1000
 
 // Document is a parsed file. It is safe for concurrent use.
 type Document struct {
-	name   string
 	format Format
 	source string // the file without its byte order mark
 	json   string // the content as JSON; the source itself for a JSON file
@@ -95,7 +94,7 @@ type origin struct{ key, value uint32 }
 // the first character does where it cannot. The document is nil when a problem
 // leaves no content to speak of; problems that are warnings never do.
 func Parse(name string, data []byte) (*Document, []Problem) {
-	d := &Document{name: name, source: string(data)}
+	d := &Document{source: string(data)}
 	var problems []Problem
 	if rest, ok := strings.CutPrefix(d.source, "\ufeff"); ok {
 		d.source, d.bom = rest, true
@@ -154,9 +153,6 @@ func detect(name, source string) Format {
 	}
 	return FormatYAML
 }
-
-// Name returns the name the document was parsed under.
-func (d *Document) Name() string { return d.name }
 
 // Format returns the notation of the file.
 func (d *Document) Format() Format { return d.format }

@@ -15,7 +15,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"assay/pkg/exitcode"
@@ -35,7 +34,7 @@ const maxFile = 64 << 20
 
 // Options says which file to read and how.
 type Options struct {
-	Path    string        // absolute; see Resolve
+	Path    string        // absolute
 	Format  string        // FormatShell or FormatDotenv; empty: FormatShell
 	Base    []string      // the environment the file is read in, as KEY=VALUE
 	Dir     string        // working directory of bash; empty: the directory of the file
@@ -46,15 +45,6 @@ type Options struct {
 	// killed, unless it left the session of bash with an environment of its own
 	// (setsid env -i).
 	Services bool
-}
-
-// Resolve gives the absolute path of an env_file that a manifest names: relative
-// paths start at the directory of the manifest.
-func Resolve(manifestDir, path string) string {
-	if filepath.IsAbs(path) {
-		return filepath.Clean(path)
-	}
-	return filepath.Join(manifestDir, path)
 }
 
 // Load reads the file and returns what it changed in Base. Every failure carries

@@ -287,18 +287,6 @@ func TestApply(t *testing.T) {
 	}
 }
 
-func TestResolve(t *testing.T) {
-	for _, tt := range [][3]string{
-		{"/m", "mad.env", "/m/mad.env"},
-		{"/m", "../x y/mad.env", "/x y/mad.env"},
-		{"/m", "/abs/./mad.env", "/abs/mad.env"},
-	} {
-		if got := envfile.Resolve(tt[0], tt[1]); got != tt[2] {
-			t.Errorf("Resolve(%q, %q) = %q, want %q", tt[0], tt[1], got, tt[2])
-		}
-	}
-}
-
 // Any value that an environment can hold comes back as it is.
 func TestShellKeepsEveryValue(t *testing.T) {
 	dir := t.TempDir()
