@@ -48,13 +48,6 @@ type Card struct {
 	Ready       string                `json:"ready"`
 }
 
-// Slurm is what the size of a job needs of a slurm block.
-type Slurm struct {
-	Nodes       Int    `json:"nodes"`
-	GPUsPerNode Int    `json:"gpus_per_node"`
-	Time        Scalar `json:"time"`
-}
-
 // Distributed is a distributed block.
 type Distributed struct {
 	Launcher     string `json:"launcher"`

@@ -4,6 +4,7 @@
 package evidence
 
 import (
+	"reflect"
 	"time"
 
 	"assay/pkg/metric"
@@ -153,7 +154,15 @@ const (
 	PhasePending
 	PhaseRunning
 	PhaseEnded
+	// PhaseEnding: the job is over, and what its ranks left is still awaited.
+	PhaseEnding
+	// PhaseGone: the target was asked and has no such job any more, and cannot say
+	// how it ended. Nothing can be concluded from that about a rank.
+	PhaseGone
 )
+
+// Over says whether nothing of the job runs any more and nothing more is awaited.
+func (p Phase) Over() bool { return p == PhaseEnded || p == PhaseGone }
 
 // Observation is one answer of a target about one job.
 type Observation struct {
@@ -165,7 +174,29 @@ type Observation struct {
 	// Ranks is what the target knows of single ranks that may have left no record:
 	// that their wrapper could not keep it. By rank; mostly empty.
 	Ranks map[int]string `json:"ranks,omitempty"`
-	At    time.Time      `json:"at"` // when it was seen, by the observer's clock
+	// NotLaunched says why the job ended before any rank could begin, when the
+	// target knows that it was for no fault of a rank: it could not be started on
+	// its nodes.
+	NotLaunched string `json:"not_launched,omitempty"`
+	// Restarts is how often the target started the job again; the rest of the
+	// observation is about the newest start. Earlier is how the others ended.
+	Restarts int       `json:"restarts,omitempty"`
+	Earlier  []Earlier `json:"earlier,omitempty"`
+	JobID    string    `json:"job_id,omitempty"` // the target's own, for people
+	Nodes    string    `json:"nodes,omitempty"`  // as the target writes them
+	At       time.Time `json:"at"`               // when it was seen, by the observer's clock
+}
+
+// Earlier is the end of a start of a job that the target then started again.
+type Earlier struct {
+	Word  string `json:"word"` // "NODE_FAIL", "PREEMPTED", "REQUEUED" …
+	Nodes string `json:"nodes,omitempty"`
+}
+
+// Same says whether two observations say the same, whenever that was.
+func (o Observation) Same(p Observation) bool {
+	o.At, p.At = time.Time{}, time.Time{}
+	return reflect.DeepEqual(o, p)
 }
 
 // Note returns what the target knows of a rank, "" when it knows nothing.

@@ -29,7 +29,7 @@ func rankStateNames() names {
 	return names{"unknown", "not_started", "running", "ended", "lost"}
 }
 
-func phaseNames() names { return names{"unknown", "pending", "running", "ended"} }
+func phaseNames() names { return names{"unknown", "pending", "running", "ended", "ending", "gone"} }
 
 func launchNames() names {
 	return names{"unknown", "planned", "intent", "submitted", "refused", "dropped"}

@@ -16,10 +16,10 @@ type Context struct {
 	DockerEnvVars      card.Env                      `json:"docker_env_vars"`
 	DockerMounts       map[string]string             `json:"docker_mounts"` // container path → host path
 	DockerBuildArg     map[string]stdjson.RawMessage `json:"docker_build_arg"`
-	DockerGPUs         Words                         `json:"docker_gpus"`
+	DockerGPUs         card.Words                    `json:"docker_gpus"`
 	GPUVendor          string                        `json:"gpu_vendor"` // "AMD", "NVIDIA" or empty
 	GuestOS            string                        `json:"guest_os"`
-	SkipPerfCollection Flag                          `json:"skip_perf_collection"`
+	SkipPerfCollection card.Flag                     `json:"skip_perf_collection"`
 	Tools              []Tool                        `json:"tools"`
 	PreScripts         []Script                      `json:"pre_scripts"`
 	PostScripts        []Script                      `json:"post_scripts"`

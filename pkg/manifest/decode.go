@@ -2,9 +2,12 @@ package manifest
 
 import (
 	"bytes"
-	stdjson "encoding/json"
 	"errors"
 	"fmt"
+
+	"assay/pkg/card"
+
+	stdjson "encoding/json"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,12 +21,12 @@ type document struct {
 	BuiltModels         entries            `json:"built_models"`
 	Context             Context            `json:"context"`
 	DeploymentConfig    Deployment         `json:"deployment_config"`
-	CredentialsRequired Words              `json:"credentials_required"`
+	CredentialsRequired card.Words         `json:"credentials_required"`
 	Summary             stdjson.RawMessage `json:"summary"`
 	Suite               stdjson.RawMessage `json:"suite"`
 	ModelDir            string             `json:"model_dir"`
 
-	Slurm       *Slurm       `json:"slurm"`
+	Slurm       *card.Slurm  `json:"slurm"`
 	PBS         *PBS         `json:"pbs"`
 	K8s         *K8s         `json:"k8s"`
 	Kubernetes  *K8s         `json:"kubernetes"`

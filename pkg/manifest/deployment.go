@@ -10,7 +10,7 @@ import (
 // top level moved into it.
 type Deployment struct {
 	Target         string          `json:"target"` // as written; see TargetName
-	Slurm          *Slurm          `json:"slurm"`
+	Slurm          *card.Slurm     `json:"slurm"`
 	PBS            *PBS            `json:"pbs"`
 	K8s            *K8s            `json:"k8s"` // or its alias kubernetes
 	Kubernetes     *K8s            `json:"kubernetes"`
@@ -19,8 +19,8 @@ type Deployment struct {
 	EnvFile        string          `json:"env_file"`         // relative to the manifest
 	EnvFileFormat  string          `json:"env_file_format"`  // "shell", "dotenv" or empty
 	EnvFileTimeout card.Int        `json:"env_file_timeout"` // seconds, for sourcing it
-	Debug          Flag            `json:"debug"`
-	DockerGPUs     Words           `json:"docker_gpus"`
+	Debug          card.Flag       `json:"debug"`
+	DockerGPUs     card.Words      `json:"docker_gpus"`
 	GPUsPerNode    card.Int        `json:"gpus_per_node"`
 	RankBinary     string          `json:"rank_binary"`
 	Verdict        json.RawMessage `json:"verdict"`
@@ -70,33 +70,6 @@ func (d Deployment) TargetName() string {
 	return "local"
 }
 
-// Slurm is the slurm block of the deployment.
-type Slurm struct {
-	Partition         string      `json:"partition"`
-	Account           string      `json:"account"`
-	QOS               string      `json:"qos"`
-	Reservation       string      `json:"reservation"`
-	Nodelist          Words       `json:"nodelist"`
-	Exclude           Words       `json:"exclude"`
-	Constraint        string      `json:"constraint"`
-	Nodes             card.Int    `json:"nodes"`
-	GPUsPerNode       card.Int    `json:"gpus_per_node"`
-	SkipGPUsDirective Flag        `json:"skip_gpus_directive"`
-	Time              card.Scalar `json:"time"`
-	Mem               card.Scalar `json:"mem"`
-	OutputDir         string      `json:"output_dir"`
-	ResultsDir        string      `json:"results_dir"`
-	SharedWorkspace   string      `json:"shared_workspace"`
-	Exclusive         Flag        `json:"exclusive"`
-	NetworkInterface  string      `json:"network_interface"`
-	ClusterProfile    string      `json:"cluster_profile"`
-	Modules           Words       `json:"modules"`
-	MailUser          string      `json:"mail_user"`
-	MailType          Words       `json:"mail_type"`
-	KillOnBadExit     Flag        `json:"kill_on_bad_exit"`
-	MaxPending        card.Scalar `json:"max_pending"`
-}
-
 // PBS is the pbs block of the deployment.
 type PBS struct {
 	Queue           string      `json:"queue"`
@@ -111,9 +84,9 @@ type PBS struct {
 	Resources       card.Env    `json:"resources"`
 	OutputDir       string      `json:"output_dir"`
 	SharedWorkspace string      `json:"shared_workspace"`
-	Modules         Words       `json:"modules"`
+	Modules         card.Words  `json:"modules"`
 	MailUser        string      `json:"mail_user"`
-	MailType        Words       `json:"mail_type"`
+	MailType        card.Words  `json:"mail_type"`
 	MaxPending      card.Scalar `json:"max_pending"`
 }
 
@@ -143,14 +116,14 @@ type K8s struct {
 	NodeSelector             map[string]json.RawMessage `json:"node_selector"`
 	Tolerations              json.RawMessage            `json:"tolerations"`
 	ServiceAccount           string                     `json:"service_account"`
-	HostIPC                  Flag                       `json:"host_ipc"`
+	HostIPC                  card.Flag                  `json:"host_ipc"`
 	DataPVC                  string                     `json:"data_pvc"`
 	ResultsPVC               string                     `json:"results_pvc"`
 	StorageClass             string                     `json:"storage_class"`
 	NFSStorageClass          string                     `json:"nfs_storage_class"`
 	DataStorageClass         string                     `json:"data_storage_class"`
-	RecreateSharedDataPVC    Flag                       `json:"recreate_shared_data_pvc"`
-	AllowPrivilegedProfiling Flag                       `json:"allow_privileged_profiling"`
+	RecreateSharedDataPVC    card.Flag                  `json:"recreate_shared_data_pvc"`
+	AllowPrivilegedProfiling card.Flag                  `json:"allow_privileged_profiling"`
 	OutputDir                string                     `json:"output_dir"`
 	Secrets                  Secrets                    `json:"secrets"`
 
@@ -158,7 +131,7 @@ type K8s struct {
 	Wrapper       json.RawMessage `json:"wrapper"`
 	MaxPending    card.Scalar     `json:"max_pending"`
 	Cleanup       card.Scalar     `json:"cleanup"`
-	HostNetwork   Flag            `json:"host_network"`
+	HostNetwork   card.Flag       `json:"host_network"`
 	PriorityClass string          `json:"priority_class"`
 	Volumes       json.RawMessage `json:"volumes"`
 	JobSet        json.RawMessage `json:"jobset"`
@@ -167,7 +140,7 @@ type K8s struct {
 
 // Secrets says how a k8s target gets at secrets.
 type Secrets struct {
-	Strategy             string `json:"strategy"`
-	ImagePullSecretNames Words  `json:"image_pull_secret_names"`
-	RuntimeSecretName    string `json:"runtime_secret_name"`
+	Strategy             string     `json:"strategy"`
+	ImagePullSecretNames card.Words `json:"image_pull_secret_names"`
+	RuntimeSecretName    string     `json:"runtime_secret_name"`
 }

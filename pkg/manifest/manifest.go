@@ -44,10 +44,10 @@ type Image struct {
 // from.
 type Model struct {
 	card.Card
-	CardFile   string `json:"card_file"`
-	CardDigest string `json:"card_digest"`
-	GitCommit  string `json:"git_commit"`
-	GitDirty   Flag   `json:"git_dirty"`
+	CardFile   string    `json:"card_file"`
+	CardDigest string    `json:"card_digest"`
+	GitCommit  string    `json:"git_commit"`
+	GitDirty   card.Flag `json:"git_dirty"`
 }
 
 // Entry is one entry of built_models.

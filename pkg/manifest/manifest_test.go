@@ -92,7 +92,7 @@ func TestK8sAliases(t *testing.T) {
 }
 
 func TestFlagsAndWords(t *testing.T) {
-	for text, want := range map[string]manifest.Flag{
+	for text, want := range map[string]card.Flag{
 		`true`: {Value: true, Set: true}, `"True"`: {Value: true, Set: true}, `1`: {Value: true, Set: true},
 		`false`: {Set: true}, `"no"`: {Set: true}, `null`: {}, `""`: {},
 	} {
@@ -100,7 +100,7 @@ func TestFlagsAndWords(t *testing.T) {
 			t.Errorf("%s is %+v, want %+v", text, got, want)
 		}
 	}
-	for text, want := range map[string]manifest.Words{
+	for text, want := range map[string]card.Words{
 		`"a b"`: {"a b"}, `["a", 2, true]`: {"a", "2", "true"}, `3`: {"3"}, `""`: nil, `null`: nil, `[]`: nil,
 	} {
 		if diff := cmp.Diff(want, decode(t, `{"context": {"docker_gpus": `+text+`}}`).Context.DockerGPUs); diff != "" {

@@ -36,7 +36,7 @@ func TestStructsHaveTheFieldsOfTheSchema(t *testing.T) {
 		"context":          manifest.Context{},
 		"deploymentConfig": manifest.Deployment{},
 		"script":           manifest.Script{},
-		"slurm":            manifest.Slurm{},
+		"slurm":            card.Slurm{},
 		"pbs":              manifest.PBS{},
 		"k8s":              manifest.K8s{},
 	} {

@@ -1,6 +1,11 @@
 package plan
 
-import "assay/pkg/evidence"
+import (
+	"path"
+	"strconv"
+
+	"assay/pkg/evidence"
+)
 
 // AttemptVersion is the version of the format of the job file.
 const AttemptVersion = 1
@@ -17,6 +22,27 @@ type Attempt struct {
 	LogLimit       int64  `json:"log_limit"`     // bytes kept of each stream; 0: all
 	KillGraceMS    int    `json:"kill_grace_ms"` // between TERM and KILL, for a target whose own grace is shorter; 0: the default of 10 s
 	Job            Job    `json:"job"`
+
+	// RankBinary is the assay that wraps the ranks, an absolute path on every node;
+	// empty: the target's own choice.
+	RankBinary string `json:"rank_binary,omitempty"`
+	// SubmittedAs is the number of the attempt that was submitted, for an attempt
+	// that is a restart by the scheduler; 0 for one that was submitted itself.
+	SubmittedAs int `json:"submitted_as,omitempty"`
+}
+
+// Restart is the attempt that a scheduler began when it started the job again
+// for the n-th time. It was not submitted itself. Restart 0 is the attempt.
+func (a Attempt) Restart(n int) Attempt {
+	if n <= 0 {
+		return a
+	}
+	if a.SubmittedAs == 0 {
+		a.SubmittedAs = a.Number
+	}
+	a.Number = a.SubmittedAs + n
+	a.Dir = path.Join(path.Dir(a.Dir), strconv.Itoa(a.Number))
+	return a
 }
 
 // Identity is what the markers of a rank of this attempt carry.

@@ -28,6 +28,7 @@ type Job struct {
 	TimeoutSeconds int               `json:"timeout_seconds"` // 0: none
 	Env            map[string]string `json:"env"`             // env_vars of the manifest, merged by precedence
 	EnvFile        *EnvFile          `json:"env_file,omitempty"`
+	Modules        []string          `json:"modules,omitempty"` // environment modules that every rank loads before the env_file
 	PreScripts     []Script          `json:"pre_scripts,omitempty"`
 	PostScripts    []Script          `json:"post_scripts,omitempty"`
 
@@ -37,7 +38,34 @@ type Job struct {
 	Deployment  string `json:"deployment"`    // target name, for MAD_DEPLOYMENT_TYPE
 	SkipMetrics bool   `json:"skip_metrics"`  // context.skip_perf_collection
 
+	MaxPendingSeconds  int    `json:"max_pending_seconds,omitempty"`  // how long it may wait in a queue; 0: for ever
+	MarkerGraceSeconds int    `json:"marker_grace_seconds,omitempty"` // how long records of ranks are awaited after the job's end
+	ResultsDir         string `json:"results_dir,omitempty"`          // absolute; where results files are gathered besides
+	Slurm              *Slurm `json:"slurm,omitempty"`                // target slurm only
+
 	Expect verdict.Expectation `json:"expect"`
+}
+
+// Slurm is what SLURM is asked for. What is empty is not asked for.
+type Slurm struct {
+	Partition     string `json:"partition,omitempty"`
+	Account       string `json:"account,omitempty"`
+	QOS           string `json:"qos,omitempty"`
+	Reservation   string `json:"reservation,omitempty"`
+	Nodelist      string `json:"nodelist,omitempty"` // as SLURM writes host lists
+	Exclude       string `json:"exclude,omitempty"`
+	Constraint    string `json:"constraint,omitempty"`
+	GPUsPerNode   int    `json:"gpus_per_node,omitempty"` // 0: no directive
+	Time          string `json:"time,omitempty"`          // as sbatch takes it
+	Mem           string `json:"mem,omitempty"`
+	Exclusive     bool   `json:"exclusive,omitempty"`
+	MailUser      string `json:"mail_user,omitempty"`
+	MailType      string `json:"mail_type,omitempty"`
+	OutputDir     string `json:"output_dir,omitempty"` // absolute; empty: the attempt directory
+	KillOnBadExit bool   `json:"kill_on_bad_exit,omitempty"`
+	API           string `json:"api,omitempty"` // "" (its commands) or "rest"
+	RestURL       string `json:"rest_url,omitempty"`
+	RestTokenFile string `json:"rest_token_file,omitempty"` // absolute
 }
 
 // Program is what a rank runs: Command as it stands, or else Script with Args.

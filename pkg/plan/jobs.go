@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"assay/pkg/card"
 	"assay/pkg/exitcode"
 	"assay/pkg/manifest"
 	"assay/pkg/phrase"
@@ -143,6 +144,7 @@ func (p *planner) job(e manifest.Entry) Job {
 	if !p.opt.Bare {
 		job.Image = p.m.Images[e.Key].DockerImage
 	}
+	p.slurm(e, &job)
 	job.Expect = p.expect(e, job)
 	p.checkEntry(e, job)
 	return job
@@ -230,7 +232,7 @@ func (p *planner) warnAboutContext(jobs []Job) {
 }
 
 // restricts says whether docker_gpus asks for less than all GPUs.
-func restricts(gpus manifest.Words) bool {
+func restricts(gpus card.Words) bool {
 	return len(gpus) > 0 && (len(gpus) > 1 || !slices.Contains([]string{"", "all", "-1"}, gpus[0]))
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 
@@ -20,7 +19,7 @@ func (r *Run) AppendObservation(attemptDir string, o evidence.Observation) error
 	if err != nil {
 		return err
 	}
-	if last != nil && last.Source == o.Source && last.Phase == o.Phase && last.Word == o.Word && last.Detail == o.Detail && maps.Equal(last.Ranks, o.Ranks) {
+	if last != nil && last.Same(o) {
 		return nil
 	}
 	line, err := json.Marshal(o)
@@ -35,7 +34,7 @@ func (r *Run) AppendObservation(attemptDir string, o evidence.Observation) error
 		line = append([]byte{'\n'}, line...)
 	}
 	_, err = f.Write(append(line, '\n'))
-	if o.Phase == evidence.PhaseEnded { // what went before can be asked again
+	if o.Phase.Over() { // what went before can be asked again
 		err = errors.Join(err, f.Sync())
 	}
 	return errors.Join(err, f.Close())

@@ -1,11 +1,9 @@
-package manifest
+package card
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-
-	"assay/pkg/card"
 )
 
 // Flag is a boolean that files spell as a boolean or as a string. Set tells an
@@ -35,13 +33,13 @@ type Words []string
 
 // UnmarshalJSON accepts a list of scalars, a scalar, "" and null.
 func (w *Words) UnmarshalJSON(b []byte) error {
-	var list []card.Scalar
+	var list []Scalar
 	if len(b) > 0 && b[0] == '[' {
 		if err := json.Unmarshal(b, &list); err != nil {
 			return err
 		}
 	} else {
-		var one card.Scalar
+		var one Scalar
 		if err := one.UnmarshalJSON(b); err != nil {
 			return err
 		}
