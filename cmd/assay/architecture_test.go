@@ -22,7 +22,7 @@ var layers = []struct {
 	packages string
 	reason   string
 }{
-	{"pkg/exitcode pkg/phrase pkg/spelling pkg/signame pkg/procfs pkg/regular", "leaves: the one table of exit codes, words for people, words that were meant, names of signals, regular files"},
+	{"pkg/exitcode pkg/phrase pkg/spelling pkg/hostlist pkg/signame pkg/procfs pkg/regular", "leaves: the one table of exit codes, words for people, words that were meant, host lists, names of signals, regular files"},
 	{"schemas templates pkg/durable pkg/logtail", "leaves: embedded files, and files as such"},
 	{"pkg/metric pkg/launcher", "core: what a measurement is, what starts ranks"},
 	{"pkg/threshold", "core: what a measurement is compared with"},
@@ -40,7 +40,7 @@ var layers = []struct {
 }
 
 // pure packages do no I/O and read no clock.
-var pure = strings.Fields("pkg/verdict pkg/evidence pkg/plan pkg/metric pkg/threshold pkg/manifest pkg/card pkg/launcher pkg/spelling pkg/phrase")
+var pure = strings.Fields("pkg/verdict pkg/evidence pkg/plan pkg/metric pkg/threshold pkg/manifest pkg/card pkg/launcher pkg/spelling pkg/phrase pkg/hostlist")
 
 // impure imports are those that reach outside the process.
 var impure = []string{"os", "os/", "net", "net/", "syscall", "golang.org/x/sys/", "io/ioutil", "log", "math/rand", "math/rand/v2", "crypto/rand", "embed"}
