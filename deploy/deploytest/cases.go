@@ -209,7 +209,7 @@ func manyAtOnce(t *testing.T, h Harness) {
 				t.Errorf("submit %d: %v", i, err)
 				return
 			}
-			for seen := evidence.PhaseUnknown; seen != evidence.PhaseEnded; {
+			for seen := evidence.PhaseUnknown; !seen.Over(); {
 				wait(t.Context(), target, handle)
 				obs, err := target.Observe(t.Context(), []deploy.Handle{handle})
 				if err != nil {

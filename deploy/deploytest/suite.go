@@ -124,7 +124,7 @@ func (h Harness) await(t *testing.T, target deploy.Target, handle deploy.Handle)
 		if len(seen) != 1 {
 			t.Fatalf("observe gave %d answers for one handle", len(seen))
 		}
-		if seen[0].Phase == evidence.PhaseEnded {
+		if seen[0].Phase.Over() {
 			return seen[0]
 		}
 		wait(ctx, target, handle)

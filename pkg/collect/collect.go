@@ -35,7 +35,7 @@ func Evidence(dir string, a plan.Attempt, cancel *evidence.Cancel) (evidence.Evi
 		return e, err
 	}
 	e.Ranks = make([]evidence.Rank, a.Job.WorldSize)
-	over := e.Scheduler != nil && e.Scheduler.Phase == evidence.PhaseEnded
+	over := e.Scheduler != nil && e.Scheduler.Phase.Over()
 	eachRank(len(e.Ranks), func(rank int) {
 		r := readRank(rundir.RankDir(dir, rank), a.Identity(rank), a.Job, over)
 		if note := e.Scheduler.Note(rank); note != "" && r.State != evidence.RankEnded && r.Unreadable == "" {

@@ -48,7 +48,7 @@ func lastEnd(r *rundir.Run, jobs []report.Job) time.Time {
 	for _, j := range jobs {
 		// A job whose observations cannot be read has told so already.
 		o, err := rundir.LastObservation(filepath.Join(r.Dir, j.Directory))
-		if err == nil && o != nil && o.Phase == evidence.PhaseEnded && o.At.After(last) {
+		if err == nil && o != nil && o.Phase.Over() && o.At.After(last) {
 			last = o.At
 		}
 	}

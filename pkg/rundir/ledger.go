@@ -216,11 +216,18 @@ func (r *Run) WriteLaunch(attemptDir string, l LaunchRecord) error {
 }
 
 // ReadLaunch returns the record of an attempt. An attempt without one is
-// planned: nothing was ever asked of the target.
+// planned: nothing was ever asked of the target; but one that is a restart by the
+// scheduler has the record of the attempt that was submitted.
 func ReadLaunch(attemptDir string) (LaunchRecord, error) {
 	l := LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchPlanned}}
-	_, err := readJSON(filepath.Join(attemptDir, LaunchFile), &l)
-	return l, err
+	found, err := readJSON(filepath.Join(attemptDir, LaunchFile), &l)
+	if found || err != nil {
+		return l, err
+	}
+	if dir, restarted := submittedDir(attemptDir); restarted {
+		return ReadLaunch(dir)
+	}
+	return l, nil
 }
 
 // WriteCancel records that the end of the run was asked for. The first request

@@ -14,6 +14,7 @@ const (
 	CodeRankNotStarted     = "RANK_NOT_STARTED"
 	CodeSchedState         = "SCHED_STATE"
 	CodeSchedUnknown       = "SCHED_UNKNOWN"
+	CodeRestarted          = "RESTARTED"
 	CodeLaunchRefused      = "LAUNCH_REFUSED"
 	CodeLaunchPending      = "LAUNCH_PENDING"
 	CodeImage              = "IMAGE"
@@ -54,7 +55,8 @@ func ReasonCodes() []CodeRow {
 		{CodeRankLost, "a rank began, nothing of it runs any more, and it left no end"},
 		{CodeRankNotStarted, "the job is over and a rank never began"},
 		{CodeSchedState, "the target names a state that stands for a failure, such as TIMEOUT or NODE_FAIL"},
-		{CodeSchedUnknown, "the target uses a state word that is not known; nothing is concluded from it"},
+		{CodeSchedUnknown, "the target uses a state word that is not known, or has no such job any more; nothing is concluded from it"},
+		{CodeRestarted, "the scheduler started the job again after a start of it had ended; only the newest start is judged"},
 		{CodeLaunchRefused, "the target, or the node, refused to launch the job"},
 		{CodeLaunchPending, "the job has not been launched, or has not ended"},
 		{CodeImage, "the container image cannot be had"},

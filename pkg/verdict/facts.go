@@ -138,7 +138,7 @@ func (f *facts) look() {
 // concluded from absence alone: more likely their records cannot be seen here.
 func (f *facts) recordsAreGone() bool {
 	o := f.e.Scheduler
-	if !f.over() || o.Bad || o.Word == "" || f.e.Cancel != nil || f.neverSubmitted() || f.cancelledElsewhere() {
+	if !f.over() || f.gone() || o.Bad || o.Word == "" || f.e.Cancel != nil || f.neverSubmitted() || f.cancelledElsewhere() {
 		return false
 	}
 	return len(f.ranks) > 0 && !slices.ContainsFunc(f.ranks, func(r evidence.Rank) bool {
@@ -163,7 +163,17 @@ func (f *facts) steps(r evidence.Rank) {
 
 func (f *facts) lookAtScheduler() {
 	o := f.e.Scheduler
-	if o == nil || o.Word == "" {
+	if o == nil {
+		return
+	}
+	for i, e := range o.Earlier {
+		f.notes = append(f.notes, restarted(schedulerName(o), i+1, e))
+	}
+	if f.gone() {
+		f.notes = append(f.notes, Reason{CodeSchedUnknown, schedulerName(o), cmp.Or(o.Detail, "the target has no such job any more") + ", so how the job ended is not known"})
+		return
+	}
+	if o.Word == "" {
 		return
 	}
 	said := schedulerName(o) + " said " + o.Word
@@ -180,6 +190,23 @@ func (f *facts) lookAtScheduler() {
 	}
 }
 
+// schedulerSays is what the target said of a job that is over.
+func schedulerSays(o *evidence.Observation) string {
+	if o.Word == "" {
+		return cmp.Or(o.Detail, "the job is over")
+	}
+	return schedulerName(o) + " said " + o.Word
+}
+
+// restarted says how an earlier start of the job ended.
+func restarted(source string, n int, e evidence.Earlier) Reason {
+	where := ""
+	if e.Nodes != "" {
+		where = " on " + e.Nodes
+	}
+	return Reason{CodeRestarted, source, fmt.Sprintf("start %d of the job ended%s as %s, and the scheduler started it again", n, where, e.Word)}
+}
+
 func schedulerName(o *evidence.Observation) string {
 	if o.Source == "" {
 		return "the scheduler"
@@ -187,9 +214,22 @@ func schedulerName(o *evidence.Observation) string {
 	return o.Source
 }
 
-// over reports whether the target saw the end of the job.
+// over reports whether nothing of the job runs any more: the target saw its end,
+// or has no such job.
 func (f *facts) over() bool {
-	return f.e.Scheduler != nil && f.e.Scheduler.Phase == evidence.PhaseEnded
+	return f.e.Scheduler != nil && f.e.Scheduler.Phase.Over()
+}
+
+// gone reports whether the target has no such job any more and cannot say how it
+// ended.
+func (f *facts) gone() bool {
+	return f.e.Scheduler != nil && f.e.Scheduler.Phase == evidence.PhaseGone
+}
+
+// notLaunched reports whether the target says that the job could not be started
+// on its nodes, and no rank says otherwise.
+func (f *facts) notLaunched() bool {
+	return f.over() && f.e.Scheduler.NotLaunched != "" && !f.began
 }
 
 // cancelledElsewhere reports whether the target says that a person ended the
@@ -232,6 +272,8 @@ func (f *facts) waiting() (Reason, bool) {
 		return Reason{CodeLaunchPending, f.e.Job, fmt.Sprintf(format, args...)}, true
 	}
 	switch {
+	case f.e.Scheduler != nil && f.e.Scheduler.Phase == evidence.PhaseEnding && running+unheard > 0:
+		return wait("%s, and the records of %d of %s are awaited", schedulerSays(f.e.Scheduler), running+unheard, phrase.Count(f.world, "rank"))
 	case running > 0:
 		return wait("%d of %s not ended", running+unheard, phrase.Count(f.world, "rank"))
 	case unheard == 0 || f.over() || f.neverSubmitted():

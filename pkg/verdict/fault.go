@@ -80,9 +80,11 @@ func (f *facts) fault(r evidence.Rank) *fault {
 		return bad(classUnreadable, CodeEvidenceUnreadable, "left no record that can be read: %s", r.Unreadable)
 	case r.State == evidence.RankLost && f.e.Cancel != nil:
 		return bad(classCancelled, CodeCancelled, "reported no end after the run was cancelled by %s", f.e.Cancel.By)
+	case f.gone() && r.State != evidence.RankUnknown:
+		return bad(classUnreadable, CodeSchedUnknown, "%s, and %s cannot say how the job ended", leftSoFar(r), schedulerName(f.e.Scheduler))
 	case r.State == evidence.RankLost, r.State == evidence.RankRunning:
 		return bad(classLost, CodeRankLost, "reported no end (killed or lost)")
-	case f.neverSubmitted() && !f.began:
+	case f.neverSubmitted() && !f.began, f.notLaunched():
 		return nil
 	case f.e.Cancel != nil:
 		return bad(classCancelled, CodeCancelled, "never started: the run was cancelled by %s", f.e.Cancel.By)
@@ -90,6 +92,14 @@ func (f *facts) fault(r evidence.Rank) *fault {
 		return bad(classNotStarted, CodeRankNotStarted, "never started")
 	}
 	return bad(classUnreadable, CodeEvidenceUnreadable, "was not looked at: nothing is known of it")
+}
+
+// leftSoFar says what a rank without an end left.
+func leftSoFar(r evidence.Rank) string {
+	if r.State == evidence.RankNotStarted {
+		return "left no record"
+	}
+	return "began and left no end"
 }
 
 // ended says what is wrong with a rank that left an end.
