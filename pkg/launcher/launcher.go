@@ -1,6 +1,6 @@
 // Package launcher knows the distributed launchers: what each is called, how
-// many ranks a node assay starts for it, and the command with which a workload
-// starts its local processes. It is pure.
+// many ranks assay starts for it, the command with which a workload starts its
+// local processes, and the environment that its scripts expect. It is pure.
 package launcher
 
 import (
@@ -17,10 +17,18 @@ type Launcher struct {
 	// Direct says that assay starts every process itself, one rank each. Any other
 	// launcher is started once a node and starts its own processes.
 	Direct bool
-	// SlurmOnly says that the workload submits job steps itself.
+	// SlurmOnly says that the workload is a batch script of SLURM that starts its
+	// job steps itself: assay starts it once, on the first node.
 	SlurmOnly bool
+	// Ray says that the workload runs on Ray, which refuses to start where GPU
+	// variables of two vendors, or of two layers of one, are set.
+	Ray bool
+	// MinNodes is the number of nodes below which the launcher can give its
+	// processes no roles; 0 when any number will do.
+	MinNodes int
 
-	command func(nnodes, nproc int) string // nil: the workload needs no runner
+	command     func(nnodes, nproc int) string  // nil: the workload needs no runner
+	environment func(s Setup) map[string]string // nil: it needs no variables
 }
 
 // None is the launcher of a workload that names none.
@@ -33,13 +41,13 @@ func all() []Launcher {
 		{Name: "srun", Direct: true},
 		{Name: "mpi", Aliases: []string{"mpirun"}, Direct: true},
 		{Name: "torchrun", command: torchrun},
-		{Name: "torchtitan", command: torchrun},
+		{Name: "torchtitan", command: torchrun, environment: torchtitan},
 		{Name: "deepspeed", command: deepspeed},
-		{Name: "megatron-lm", Aliases: []string{"megatron"}, command: torchrun},
-		{Name: "primus", command: torchrun},
-		{Name: "vllm"},
-		{Name: "sglang"},
-		{Name: "sglang-disagg", Aliases: []string{"sglang_disagg"}},
+		{Name: "megatron-lm", Aliases: []string{"megatron"}, command: torchrun, environment: megatron},
+		{Name: "primus", command: torchrun, environment: primus},
+		{Name: "vllm", Ray: true, environment: vllm},
+		{Name: "sglang", Ray: true, environment: sglang},
+		{Name: "sglang-disagg", Aliases: []string{"sglang_disagg"}, Ray: true, MinNodes: 3, environment: disagg},
 		{Name: "slurm_multi", Aliases: []string{"slurm-multi"}, SlurmOnly: true},
 	}
 }
@@ -84,6 +92,15 @@ func (l Launcher) RanksPerNode(nproc int) int {
 		return nproc
 	}
 	return 1
+}
+
+// WorldSize returns how many ranks assay starts on nnodes nodes when the workload
+// has nproc processes a node.
+func (l Launcher) WorldSize(nnodes, nproc int) int {
+	if l.SlurmOnly {
+		return 1
+	}
+	return nnodes * l.RanksPerNode(nproc)
 }
 
 // Runner returns the value of MAD_MULTI_NODE_RUNNER: the words that a script
