@@ -14,14 +14,15 @@ type Job struct {
 	Model string `json:"model"` // the card's name
 	Scope string `json:"scope"` // "job" unless the card says otherwise
 
-	NNodes       int    `json:"nnodes"`
-	NProcPerNode int    `json:"nproc_per_node"` // processes a node that the launcher, or assay itself, starts
-	RanksPerNode int    `json:"ranks_per_node"` // ranks a node that assay starts: NProcPerNode for none, srun and mpi, else 1
-	WorldSize    int    `json:"world_size"`     // NNodes × RanksPerNode
-	Launcher     string `json:"launcher"`       // "none" when the manifest names none
-	Runner       string `json:"runner"`         // MAD_MULTI_NODE_RUNNER; may refer to ${NODE_RANK}, ${MASTER_ADDR}, ${MASTER_PORT}
-	Backend      string `json:"backend"`
-	MasterPort   int    `json:"master_port"` // 0: the target chooses one that is free
+	NNodes       int               `json:"nnodes"`
+	NProcPerNode int               `json:"nproc_per_node"`         // processes a node that the launcher, or assay itself, starts
+	RanksPerNode int               `json:"ranks_per_node"`         // ranks a node that assay starts: NProcPerNode for none, srun and mpi, else 1
+	WorldSize    int               `json:"world_size"`             // NNodes × RanksPerNode; 1 for slurm_multi, whose script starts its own steps
+	Launcher     string            `json:"launcher"`               // "none" when the manifest names none
+	Runner       string            `json:"runner"`                 // MAD_MULTI_NODE_RUNNER; may refer to ${NODE_RANK}, ${MASTER_ADDR}, ${MASTER_PORT}
+	LauncherEnv  map[string]string `json:"launcher_env,omitempty"` // defaults of the launcher: an env_file and Env win over them; may refer to ${NODE_RANK} and ${HOSTS}
+	Backend      string            `json:"backend"`
+	MasterPort   int               `json:"master_port"` // 0: the target chooses one that is free
 
 	Program        Program           `json:"program"`
 	ModelDir       string            `json:"model_dir"`       // absolute directory of the manifest; MODEL_DIR from the environment wins over it

@@ -9,6 +9,7 @@ import (
 
 	"assay/pkg/card"
 	"assay/pkg/exitcode"
+	"assay/pkg/launcher"
 	"assay/pkg/manifest"
 	"assay/pkg/phrase"
 	"assay/pkg/verdict"
@@ -122,9 +123,10 @@ func (p *planner) job(e manifest.Entry) Job {
 		NNodes:       size.nnodes,
 		NProcPerNode: size.nproc,
 		RanksPerNode: size.ranksPerNode,
-		WorldSize:    size.nnodes * size.ranksPerNode,
+		WorldSize:    size.launcher.WorldSize(size.nnodes, size.nproc),
 		Launcher:     size.launcher.Name,
 		Runner:       size.launcher.Runner(size.nnodes, size.nproc),
+		LauncherEnv:  size.launcher.Env(launcher.Setup{NNodes: size.nnodes, NProc: size.nproc}),
 		Backend:      backend(levels),
 		MasterPort:   p.port(levels),
 

@@ -28,7 +28,11 @@ func Describe(j Job) string {
 	d.line("model", j.Model)
 	d.line("target", j.Deployment)
 	d.line("scope", j.Scope)
-	d.line("ranks", fmt.Sprintf("%d (%s × %s a node)", j.WorldSize, phrase.Count(j.NNodes, "node"), phrase.Count(j.RanksPerNode, "rank")))
+	where := fmt.Sprintf("%s × %s a node", phrase.Count(j.NNodes, "node"), phrase.Count(j.RanksPerNode, "rank"))
+	if j.WorldSize < j.NNodes {
+		where = fmt.Sprintf("on the first of %s", phrase.Count(j.NNodes, "node"))
+	}
+	d.line("ranks", fmt.Sprintf("%d (%s)", j.WorldSize, where))
 	d.launcher(j)
 	d.program(j)
 	if j.Image != "" {
@@ -64,6 +68,9 @@ func (d *description) launcher(j Job) {
 	d.line("launcher", text)
 	if j.Runner != "" {
 		d.line("runner", j.Runner)
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.LauncherEnv)) {
+		d.line("launcher env", name+"="+j.LauncherEnv[name])
 	}
 	if j.MasterPort > 0 {
 		d.line("master port", strconv.Itoa(j.MasterPort))

@@ -79,7 +79,10 @@ func (p *planner) checkSize(e manifest.Entry, levels []level, s size, launcherAt
 	if s.launcher.SlurmOnly && p.target != "slurm" {
 		p.refuse(launcherAt, "launcher %s submits job steps itself and works on target slurm only, not on %s", s.launcher.Name, p.target)
 	}
-	if world := s.nnodes * s.ranksPerNode; world > maxWorldSize {
+	if s.nnodes < s.launcher.MinNodes {
+		p.warn(launcherAt, "launcher %s needs at least %d nodes to give them their roles, and this model has %d", s.launcher.Name, s.launcher.MinNodes, s.nnodes)
+	}
+	if world := s.launcher.WorldSize(s.nnodes, s.nproc); world > maxWorldSize {
 		p.refuse(e.Pointer(), "%d nodes × %d ranks a node are %d ranks, and a job has at most %d", s.nnodes, s.ranksPerNode, world, maxWorldSize)
 	}
 }
