@@ -19,6 +19,7 @@ const (
 	CodeLaunchPending      = "LAUNCH_PENDING"
 	CodeImage              = "IMAGE"
 	CodeEnvFile            = "ENV_FILE"
+	CodeModule             = "MODULE"
 	CodePreScript          = "PRE_SCRIPT"
 	CodePostScript         = "POST_SCRIPT"
 	CodeCancelled          = "CANCELLED"
@@ -61,6 +62,7 @@ func ReasonCodes() []CodeRow {
 		{CodeLaunchPending, "the job has not been launched, or has not ended"},
 		{CodeImage, "the container image cannot be had"},
 		{CodeEnvFile, "the env_file failed on the node"},
+		{CodeModule, "an environment module could not be loaded on the node"},
 		{CodePreScript, "a pre-script failed, so that the workload was not started"},
 		{CodePostScript, "a post-script failed after the workload had ended; it never decides a verdict"},
 		{CodeCancelled, "a person ended the job, or dropped it before it was submitted"},
