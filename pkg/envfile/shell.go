@@ -56,63 +56,26 @@ const cutSign = "…"
 
 // loadShell sources the file and compares the environment before and after.
 func loadShell(ctx context.Context, o Options) (Vars, error) {
-	bash, err := findTool("bash", o.Base)
-	if err != nil {
-		return Vars{}, fmt.Errorf("env_file %s: %w; install bash or use env_file_format %q", o.Path, err, FormatDotenv)
-	}
-	env, err := findTool("env", o.Base)
-	if err != nil {
-		return Vars{}, fmt.Errorf("env_file %s: %w", o.Path, err)
-	}
-	dump, err := memoryFile()
-	if err != nil {
-		return Vars{}, fmt.Errorf("env_file %s: %w", o.Path, err)
-	}
-	defer dump.Close()
-	variables, err := memoryFile()
-	if err != nil {
-		return Vars{}, fmt.Errorf("env_file %s: %w", o.Path, err)
-	}
-	defer variables.Close()
-
-	timeout := o.Timeout
-	if timeout <= 0 {
-		timeout = DefaultTimeout
-	}
-	limited, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	said, runErr := source(limited, o, []*os.File{dump, variables}, bash, env)
-	if ctx.Err() != nil {
+	out, err := evaluate(ctx, o)
+	switch {
+	case errors.Is(err, errNoBash):
+		return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s: %w; install bash or use env_file_format %q", o.Path, err, FormatDotenv)
+	case ctx.Err() != nil:
 		return Vars{}, ctx.Err()
-	}
-	if limited.Err() != nil {
+	case errors.Is(err, errTimeout):
 		return Vars{}, exitcode.Errorf(exitcode.Invalid,
-			"env_file %s: not done after %v, so it was ended; it must not wait for anything", o.Path, timeout)
+			"env_file %s: not done after %v, so it was ended; it must not wait for anything", o.Path, o.timeout())
+	case errors.Is(err, errEnded):
+		return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s: %w%s", o.Path, err, explain(o, out))
+	case err != nil:
+		return Vars{}, fmt.Errorf("env_file %s: %w", o.Path, err)
 	}
-	if runErr != nil {
-		return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s: %s%s", o.Path, ending(runErr), explain(o, said, variables))
-	}
-	after, err := readDump(dump)
-	if err != nil {
-		return Vars{}, exitcode.Errorf(exitcode.Invalid, "env_file %s: %w%s", o.Path, err, explain(o, said, variables))
-	}
-	before := toMap(o.Base)
-	if after[messageLanguage] == "C" { // ours
-		delete(after, messageLanguage)
-		if old, had := before[messageLanguage]; had {
-			after[messageLanguage] = old
-		}
-	}
-	return changes(before, after), nil
+	return changes(toMap(o.Base), out.after), nil
 }
 
-// explain says what bash said, without the values that variables holds.
-func explain(o Options, said string, variables *os.File) string {
-	declared, err := readAll(variables)
-	if err != nil {
-		declared = "" // then only what is safe without it is said
-	}
-	return quoteBash(o.Path, said, newSecrets(o, declared))
+// explain says what bash said, without the values that its variables hold.
+func explain(o Options, out outcome) string {
+	return quoteBash(o.Path, out.said, newSecrets(o, out.declared))
 }
 
 // source runs bash, in a session of its own, and returns the last it wrote to
@@ -163,19 +126,6 @@ func memoryFile() (*os.File, error) {
 		return nil, fmt.Errorf("memfd_create: %w", err)
 	}
 	return os.NewFile(uintptr(fd), "assay-env"), nil
-}
-
-// readDump parses NUL-separated NAME=VALUE words. Every environment that was
-// really read back has at least `_`.
-func readDump(f *os.File) (map[string]string, error) {
-	data, err := readAll(f)
-	if err != nil {
-		return nil, err
-	}
-	if len(data) == 0 {
-		return nil, errors.New("it ended bash (exit, exec or set -n) before its variables could be read back")
-	}
-	return toMap(strings.Split(strings.TrimSuffix(data, "\x00"), "\x00")), nil
 }
 
 // findTool looks for a program in the usual places first, so that a file or an
