@@ -149,9 +149,15 @@ func (w *wrapper) role() string {
 }
 
 // peerHost is the host of the other end of a pair, or "" when there is none. The
-// server learns who its client is only when that is on the same node.
+// server learns who its client is from the list of hosts, or when that is on the
+// same node.
 func (w *wrapper) peerHost() string {
-	if w.attempt.Job.Scope == scopePair && (w.rank != 0 || w.oneHost()) {
+	switch hosts := w.options.Hosts; {
+	case w.attempt.Job.Scope != scopePair:
+		return ""
+	case w.rank == 0 && w.attempt.Job.NNodes > 1 && len(hosts) > 1:
+		return hosts[1]
+	case w.rank != 0, w.oneHost():
 		return w.options.MasterAddr
 	}
 	return ""
@@ -160,7 +166,7 @@ func (w *wrapper) peerHost() string {
 // oneHost reports whether all ranks are on one host.
 func (w *wrapper) oneHost() bool {
 	ip := net.ParseIP(w.options.MasterAddr)
-	return w.attempt.Job.NNodes == 1 || w.options.MasterAddr == "localhost" || (ip != nil && ip.IsLoopback())
+	return w.attempt.Job.NNodes == 1 || len(w.options.Hosts) == 1 || w.options.MasterAddr == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
 func (w *wrapper) setAssay(v *variables) {

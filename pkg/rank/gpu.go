@@ -11,16 +11,22 @@ import (
 // Only the vendor's variable is set, for runtimes that know both refuse two that
 // disagree.
 func (w *wrapper) setGPUs(v *variables) {
+	w.shareOut(v)
+	w.oneLayer(v)
+}
+
+// shareOut sets the vendor's variable.
+func (w *wrapper) shareOut(v *variables) {
 	job := w.attempt.Job
 	if job.GPUsPerNode <= 0 {
 		return
 	}
 	var name string
 	switch strings.ToUpper(job.GPUVendor) {
-	case "NVIDIA":
-		name = "CUDA_VISIBLE_DEVICES"
-	case "AMD":
-		name = "HIP_VISIBLE_DEVICES"
+	case vendorNvidia:
+		name = cudaDevices
+	case vendorAMD:
+		name = hipDevices
 	default:
 		return
 	}
@@ -35,11 +41,14 @@ func (w *wrapper) setGPUs(v *variables) {
 	v.set(name, strings.Join(share(devices, w.localRank(), job.RanksPerNode), ","))
 }
 
-// numbered gives the device numbers 0 … n-1. HIP counts within what ROCr shows.
+// numbered gives the device numbers 0 … n-1. HIP counts within what ROCr shows,
+// and within nothing else that a scheduler may have granted devices by.
 func (w *wrapper) numbered(v *variables, name string) []string {
 	n := w.attempt.Job.GPUsPerNode
-	if rocr := v.values["ROCR_VISIBLE_DEVICES"]; name == "HIP_VISIBLE_DEVICES" && rocr != "" {
+	if rocr := v.values[rocrDevices]; name == hipDevices && rocr != "" {
 		n = len(strings.Split(rocr, ","))
+	} else if granted := w.granted(v, name); granted != "" {
+		return strings.Split(granted, ",")
 	}
 	devices := make([]string, n)
 	for i := range devices {

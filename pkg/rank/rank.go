@@ -41,9 +41,10 @@ type Options struct {
 	JobFile string // path of job.json, a plan.Attempt
 	Rank    int    // 0 … world size - 1; ranks fill one node after the other
 
-	MasterAddr string // host of rank 0
-	MasterPort int    // 0: the job's own
-	Node       string // the scheduler's name of this node; empty: the host name
+	MasterAddr string   // host of rank 0
+	MasterPort int      // 0: the job's own
+	Node       string   // the scheduler's name of this node; empty: the host name
+	Hosts      []string // of the nodes in their order, that of rank 0 first; empty: not known
 
 	Env     []string         // inherited environment, as KEY=VALUE
 	Stderr  io.Writer        // for what cannot be said in the rank's own log; may be nil

@@ -8,13 +8,11 @@ import (
 	"syscall"
 	"time"
 
-	"assay/pkg/envfile"
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
 	"assay/pkg/metric"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
-	"assay/pkg/signame"
 	"assay/pkg/verdict"
 )
 
@@ -225,60 +223,4 @@ func (w *wrapper) drain() {
 		w.note("%s", problem)
 	}
 	w.end.Stdout, w.end.Stderr = w.stdout.log(), w.stderr.log()
-}
-
-// environment builds the environment of the workload. It reports false when the
-// env_file was refused or the wrapper was told to stop meanwhile.
-func (w *wrapper) environment(ctx context.Context) ([]string, bool) {
-	env := w.options.Env
-	if f := w.attempt.Job.EnvFile; f != nil {
-		vars, err := w.loadEnvFile(ctx, *f)
-		switch {
-		case w.stopped != nil:
-			w.stopBeforeStart()
-			return nil, false
-		case err != nil:
-			w.refuse(verdict.CodeEnvFile, int(exitcode.Invalid), "%v", err)
-			return nil, false
-		}
-		w.note("env_file %s: %s", f.Path, vars)
-		env = vars.Apply(env)
-	}
-	return w.rankEnv(env), true
-}
-
-// loadEnvFile reads the env_file, and gives up when a signal arrives.
-func (w *wrapper) loadEnvFile(ctx context.Context, f plan.EnvFile) (envfile.Vars, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	type answer struct {
-		vars envfile.Vars
-		err  error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		vars, err := envfile.Load(ctx, envfile.Options{
-			Path: f.Path, Format: f.Format, Base: w.options.Env, Dir: w.attempt.Job.ModelDir,
-			Timeout: time.Duration(f.TimeoutSeconds) * time.Second, Services: true,
-		})
-		done <- answer{vars, err}
-	}()
-	select {
-	case a := <-done:
-		if ctx.Err() != nil {
-			w.stopped = stopSignal
-		}
-		return a.vars, a.err
-	case w.stopped = <-w.options.Signals:
-		cancel()
-		a := <-done
-		return a.vars, a.err
-	}
-}
-
-// stopBeforeStart records that the wrapper was told to stop before the workload.
-func (w *wrapper) stopBeforeStart() {
-	w.end.Outcome, w.end.ExitCode, w.end.Signal = evidence.OutcomeStopped, signalExit(w.stopped), signame.Of(w.stopped)
-	w.end.Message = sentence(w.end.Message, fmt.Sprintf("stopped by %s before the workload started", signame.Of(w.stopped)))
-	w.note("%s", w.end.Message)
 }
