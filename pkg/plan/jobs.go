@@ -9,7 +9,6 @@ import (
 
 	"assay/pkg/card"
 	"assay/pkg/exitcode"
-	"assay/pkg/launcher"
 	"assay/pkg/manifest"
 	"assay/pkg/phrase"
 	"assay/pkg/verdict"
@@ -126,7 +125,7 @@ func (p *planner) job(e manifest.Entry) Job {
 		WorldSize:    size.launcher.WorldSize(size.nnodes, size.nproc),
 		Launcher:     size.launcher.Name,
 		Runner:       size.launcher.Runner(size.nnodes, size.nproc),
-		LauncherEnv:  size.launcher.Env(launcher.Setup{NNodes: size.nnodes, NProc: size.nproc}),
+		LauncherEnv:  size.launcher.Env(p.setup(size)),
 		Backend:      backend(levels),
 		MasterPort:   p.port(levels),
 
