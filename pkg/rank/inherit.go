@@ -103,7 +103,7 @@ func (w *wrapper) withLauncher(env []string) []string {
 		return env
 	}
 	v := newVariables(env)
-	hosts := strings.Join(w.options.Hosts, ",")
+	hosts := strings.Join(w.options.Hosts[:min(len(w.options.Hosts), w.attempt.Job.NNodes)], ",")
 	if hosts == "" && w.oneHost() {
 		hosts = w.options.MasterAddr
 	}

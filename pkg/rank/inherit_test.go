@@ -21,7 +21,7 @@ func TestLauncherEnvironment(t *testing.T) {
 	f.attempt.Job.EnvFile = &plan.EnvFile{Path: path, Format: "shell"}
 	f.attempt.Job.Env = map[string]string{"D": "manifest"}
 	f.attempt.Job.NNodes, f.attempt.Job.WorldSize = 2, 2
-	f.call.Rank, f.call.Hosts = 1, []string{"n01", "n02"}
+	f.call.Rank, f.call.Hosts = 1, []string{"n01", "n02", "unused"}
 	f.call.Env = append(f.call.Env, "B=inherited", "C=inherited")
 	got := environ(t, f)
 	for name, want := range map[string]string{
