@@ -18,7 +18,8 @@ var (
 	// text has the target's own words.
 	ErrRefused = errors.New("refused")
 	// ErrUnavailable says that the target could not be asked: a tool is missing, a
-	// service is down. It is never a state of a job.
+	// service is down. It is never a state of a job. Of a submission it says that
+	// nothing was submitted, and that it can be tried again.
 	ErrUnavailable = errors.New("unavailable")
 	// ErrAmbiguous says that a submission may or may not have happened; the driver
 	// then asks a Finder.
@@ -76,6 +77,90 @@ type Finder interface {
 
 // Checker is a target that can tell before submission what would fail.
 type Checker interface {
-	// Check returns one sentence for each thing that is wrong.
-	Check(context.Context, []plan.Job) []string
+	// Check looks at what can be known before submission.
+	Check(context.Context, CheckRequest) []Finding
+}
+
+// CheckRequest is what Check is about.
+type CheckRequest struct {
+	Jobs       []plan.Job
+	Runs       string // absolute directory below which the run directory will be; it may not exist yet
+	RankBinary string // deployment_config.rank_binary, absolute; empty: the target's own
+	OnNode     bool   // also run something on a node, which may have to wait for one
+}
+
+// Finding is one thing that Check looked at.
+type Finding struct {
+	Subject string       `json:"subject"` // "partition main", "sacct" …
+	State   FindingState `json:"state"`
+	Message string       `json:"message"`       // one sentence
+	Fix     string       `json:"fix,omitempty"` // what to do about it
+	// Unavailable says of a problem that it is one of the target, not of the
+	// manifest.
+	Unavailable bool `json:"-"`
+}
+
+// Text is the finding as one sentence.
+func (f Finding) Text() string {
+	if f.Fix == "" {
+		return f.Message
+	}
+	return f.Message + "; " + f.Fix
+}
+
+// FindingState says how a thing was found.
+type FindingState int
+
+// The states of a finding. The zero value is Unknown: it could not be looked at.
+const (
+	FindingUnknown FindingState = iota
+	FindingOK
+	FindingWarning
+	FindingProblem // the run would fail
+)
+
+// String returns the word for a state.
+func (s FindingState) String() string {
+	switch s {
+	case FindingOK:
+		return "ok"
+	case FindingWarning:
+		return "warning"
+	case FindingProblem:
+		return "problem"
+	case FindingUnknown:
+	}
+	return "unknown"
+}
+
+// MarshalText gives the word for a state.
+func (s FindingState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Queue is a target that has a queue of its own, which says what runs at the same
+// time: all jobs of a run are handed to it unless the user bounds that.
+type Queue interface {
+	// Queues reports whether jobs wait in the target's queue.
+	Queues() bool
+}
+
+// Stager is a target whose ranks run on other machines than this process.
+type Stager interface {
+	// Stage puts the assay that wraps ranks where every node sees it, below the
+	// directory of runs, unless it is there, and returns its absolute path.
+	Stage(ctx context.Context, runs string) (string, error)
+}
+
+// Lister is a target that can list the jobs that any run of this user submitted.
+type Lister interface {
+	List(context.Context) ([]Listed, error)
+}
+
+// Listed is a job of some run, as the target has it.
+type Listed struct {
+	Handle Handle
+	State  string // the target's own word
+	RunID  string
+	Nonce  string // of the run, or the beginning of it
+	RunDir string // absolute, as the submitting process saw it; may be empty
+	Host   string // of the submitting process; may be empty
 }

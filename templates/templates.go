@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-//go:embed *.tmpl
+//go:embed *.tmpl slurm/*.tmpl
 var files embed.FS
 
 // Files returns the templates by their file names.

@@ -9,21 +9,35 @@ import (
 	"path/filepath"
 	"strings"
 
+	"assay/deploy"
 	"assay/pkg/plan"
 )
 
 // Check implements deploy.Checker: a program that is not on this machine is
 // known before anything runs.
-func (t *Target) Check(_ context.Context, jobs []plan.Job) []string {
-	var problems []string
-	for _, j := range jobs {
-		if p := missingProgram(j); p != "" {
-			problems = append(problems, p)
+func (t *Target) Check(_ context.Context, req deploy.CheckRequest) []deploy.Finding {
+	var found []deploy.Finding
+	for _, j := range req.Jobs {
+		problems := missing(j)
+		for _, p := range problems {
+			found = append(found, deploy.Finding{Subject: "entry " + j.Key, State: deploy.FindingProblem, Message: p})
 		}
-		for _, s := range append(append([]plan.Script{}, j.PreScripts...), j.PostScripts...) {
-			if path := in(j.ModelDir, s.Path); !exists(path) {
-				problems = append(problems, fmt.Sprintf("entry %q: the pre- or post-script %s does not exist", j.Key, path))
-			}
+		if len(problems) == 0 {
+			found = append(found, deploy.Finding{Subject: "entry " + j.Key, State: deploy.FindingOK, Message: "its programs are on this machine"})
+		}
+	}
+	return found
+}
+
+// missing names what a job needs and this machine has not.
+func missing(j plan.Job) []string {
+	var problems []string
+	if p := missingProgram(j); p != "" {
+		problems = append(problems, p)
+	}
+	for _, s := range append(append([]plan.Script{}, j.PreScripts...), j.PostScripts...) {
+		if path := in(j.ModelDir, s.Path); !exists(path) {
+			problems = append(problems, fmt.Sprintf("entry %q: the pre- or post-script %s does not exist", j.Key, path))
 		}
 	}
 	return problems

@@ -25,6 +25,7 @@ type Slurm struct {
 	Modules           Words  `json:"modules"`
 	MailUser          string `json:"mail_user"`
 	MailType          Words  `json:"mail_type"`
+	Requeue           Flag   `json:"requeue"`
 	KillOnBadExit     Flag   `json:"kill_on_bad_exit"`
 	MaxPending        Scalar `json:"max_pending"`
 	MarkerGrace       Scalar `json:"marker_grace"`

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -15,7 +16,9 @@ import (
 
 	"assay/deploy"
 	"assay/deploy/local"
+	"assay/deploy/slurm"
 	"assay/pkg/exitcode"
+	"assay/templates"
 )
 
 // IO is everything that a command takes from the process it runs in.
@@ -64,6 +67,7 @@ func (s IO) color(tty bool) bool {
 type app struct {
 	IO
 	quiet, verbose bool
+	templateDir    string
 	log            *log.Logger
 }
 
@@ -71,7 +75,29 @@ type app struct {
 func (a *app) targets() []deploy.Target {
 	return []deploy.Target{
 		local.New(local.Options{Binary: a.Binary, Env: a.Env}),
+		slurm.New(slurm.Options{Binary: a.Binary, Env: a.Env, Templates: a.templates()}),
 	}
+}
+
+// templates are the embedded templates of job scripts, under those of the
+// directory that the user names.
+func (a *app) templates() fs.FS {
+	if a.templateDir == "" {
+		return templates.Files()
+	}
+	return overlay{os.DirFS(a.templateDir), templates.Files()}
+}
+
+// overlay is a file system over another.
+type overlay [2]fs.FS
+
+// Open opens a file of the first file system that has it.
+func (o overlay) Open(name string) (fs.File, error) {
+	f, err := o[0].Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return o[1].Open(name)
+	}
+	return f, err
 }
 
 // target returns the target of a name.

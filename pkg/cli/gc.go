@@ -98,7 +98,7 @@ func (a *app) orphan(ctx context.Context, runs, id string, cancel bool) (*orphan
 	if err != nil {
 		return nil, err
 	}
-	a.refresh(ctx, r, t, true)
+	a.refresh(ctx, r, t, true, true)
 	rep := run.Judge(r)
 	o := &orphan{RunID: id, Dir: r.Dir, Pending: rep.Pending()}
 	if o.Pending == 0 {

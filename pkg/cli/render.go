@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"assay/deploy"
 	"assay/pkg/plan"
 	"assay/pkg/run"
 	"assay/pkg/rundir"
@@ -45,15 +46,20 @@ func (a *app) render(ctx context.Context, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	runs, err := filepath.Abs(a.runsDir(f.runs))
+	runs, err := filepath.Abs(a.runsFor(f.runs, p))
 	if err != nil {
 		return err
+	}
+	if _, queues := t.(deploy.Queue); !queues { // the others need not be there to be shown what they would get
+		if err := p.Check(ctx, t, runs, a.notice); err != nil {
+			return err
+		}
 	}
 	// The id stands for the one that a run would get.
 	l := rundir.Ledger{RunID: "RUN", Nonce: "NONCE", ManifestDigest: run.Digest(p.Manifest), CreatedAt: time.Time{}}
 	out := []rendered{}
 	for _, j := range p.Jobs {
-		files, err := t.Render(p.Attempt(l, rundir.AttemptDir(filepath.Join(runs, l.RunID), j.ID, 1), j, 1))
+		files, err := t.Render(p.Attempt(l, rundir.AttemptDir(filepath.Join(runs, l.RunID), j.ID, 1), j, p.RankBinary()))
 		if err != nil {
 			return err
 		}

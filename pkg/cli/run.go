@@ -44,6 +44,7 @@ type runFlags struct {
 	logLimit   int64
 	id         string
 	timeoutSet bool
+	jobsSet    bool
 }
 
 func (a *app) runCmd() *cobra.Command {
@@ -62,7 +63,7 @@ func (a *app) runCmd() *cobra.Command {
   assay run --dry-run`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			f.timeoutSet = c.Flags().Changed("timeout")
+			f.timeoutSet, f.jobsSet = c.Flags().Changed("timeout"), c.Flags().Changed("jobs")
 			if f.dryRun {
 				return a.render(c.Context(), f)
 			}
@@ -72,7 +73,7 @@ func (a *app) runCmd() *cobra.Command {
 	a.addRunFlags(c, &f)
 	fl := c.Flags()
 	fl.StringVar(&f.perfCSV, "perf-csv", "perf.csv", "file to which the rows of the run are added; \"\" adds none")
-	fl.IntVarP(&f.jobs, "jobs", "j", 1, "jobs at once; more than one disturbs measurements")
+	fl.IntVarP(&f.jobs, "jobs", "j", 0, "jobs at once (default: 1 on this machine, all of them where a scheduler has a queue)")
 	fl.BoolVar(&f.noWait, "no-wait", false, "return at once with exit code 8; the run goes on in the background")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print what would run, and run nothing")
 	fl.BoolVar(&f.liveOutput, "live-output", false, "print the ranks' output to stderr as it comes")
@@ -91,6 +92,7 @@ func (a *app) addRunFlags(c *cobra.Command, f *runFlags) {
 	fl.IntVar(&f.timeout, "timeout", 0, "time limit of every job in seconds, instead of the manifest's; 0 is none")
 	fl.BoolVar(&f.strict, "strict", false, "a warning makes a verdict FAIL")
 	fl.BoolVar(&f.bare, "bare", false, "ignore images and run directly on the host")
+	fl.StringVar(&a.templateDir, "template-dir", "", "directory whose templates of job scripts win over the embedded ones")
 	fl.Int64Var(&f.logLimit, "log-limit", 0, "bytes kept of each output stream of a rank, head and tail; 0 keeps all")
 }
 
@@ -139,7 +141,24 @@ func (a *app) prepareNow(ctx context.Context, f runFlags) (*run.Prepared, deploy
 	for _, w := range p.Warnings {
 		a.log.Warn(w)
 	}
-	return p, t, p.Check(ctx, t)
+	return p, t, nil
+}
+
+// runsFor is the directory of run directories of a manifest: the one that the user
+// names, else in the workspace that its nodes share.
+func (a *app) runsFor(flag string, p *run.Prepared) string {
+	if dir := p.SharedWorkspace(); dir != "" && flag == "" && a.getenv("ASSAY_RUNS_DIR") == "" {
+		return filepath.Join(dir, "runs")
+	}
+	return a.runsDir(flag)
+}
+
+// atOnce is how many jobs are handed to the target at the same time.
+func atOnce(asked, jobs int, t deploy.Target) int {
+	if q, ok := t.(deploy.Queue); asked == 0 && ok && q.Queues() {
+		return jobs
+	}
+	return asked
 }
 
 // manifestFor returns the manifest of a run: the file that was named, or one
@@ -168,11 +187,15 @@ func (a *app) run(ctx context.Context, f runFlags) error {
 	if f.share != "" && f.share != "group" {
 		return exitcode.Errorf(exitcode.Invalid, "--share %q: the only value is \"group\"", f.share)
 	}
-	if f.jobs < 1 {
+	if f.jobsSet && f.jobs < 1 {
 		return exitcode.Errorf(exitcode.Invalid, "--jobs %d: at least 1 job has to run at once", f.jobs)
 	}
 	p, t, err := a.prepare(ctx, f)
 	if err != nil {
+		return err
+	}
+	runs := a.runsFor(f.runs, p)
+	if err := p.Check(ctx, t, runs, a.notice); err != nil {
 		return err
 	}
 	if f.perfCSV != "" {
@@ -181,7 +204,7 @@ func (a *app) run(ctx context.Context, f runFlags) error {
 		}
 	}
 	r, err := p.Create(run.Settings{
-		Runs: a.runsDir(f.runs), PerfCSV: f.perfCSV, Concurrency: f.jobs, Shared: f.share != "", RunID: f.id, Now: time.Now(),
+		Runs: runs, PerfCSV: f.perfCSV, Concurrency: atOnce(f.jobs, len(p.Jobs), t), Shared: f.share != "", RunID: f.id, Now: time.Now(),
 	}, t)
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func classify(err error) error {
 // said.
 func (a *app) look(ctx context.Context, r *rundir.Run, t deploy.Target) report.Run {
 	unlock, err := r.Lock()
-	a.refresh(ctx, r, t, err == nil)
+	a.refresh(ctx, r, t, err == nil, false)
 	if err == nil {
 		unlock()
 	}
@@ -70,9 +70,10 @@ func (a *app) look(ctx context.Context, r *rundir.Run, t deploy.Target) report.R
 }
 
 // refresh asks the target once; when it cannot be asked, what is on disk has to
-// do, and the person is told. alone says that the run's lock is held.
-func (a *app) refresh(ctx context.Context, r *rundir.Run, t deploy.Target, alone bool) {
-	if err := run.Refresh(ctx, r, t, alone); err != nil {
+// do, and the person is told. alone says that the run's lock is held; settle, that
+// records which may still appear are waited for.
+func (a *app) refresh(ctx context.Context, r *rundir.Run, t deploy.Target, alone, settle bool) {
+	if err := run.Refresh(ctx, r, t, alone, settle); err != nil {
 		a.log.Warn("the target could not be asked; this is what the run directory says", "error", err)
 	}
 }
@@ -131,7 +132,7 @@ func (a *app) collectCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		a.refresh(ctx, r, t, true)
+		a.refresh(ctx, r, t, true, true)
 		rep, err := run.Finish(r, a.notice)
 		unlock()
 		if perr := a.printRun(rep, arg.json); perr != nil {

@@ -52,3 +52,14 @@ func (a Attempt) Identity(rank int) evidence.Identity {
 		Job: a.Job.ID, Attempt: a.Number, Rank: rank, WorldSize: a.Job.WorldSize,
 	}
 }
+
+// Submitted is the attempt that was submitted: this one, or the one that it is a
+// restart of.
+func (a Attempt) Submitted() Attempt {
+	if a.SubmittedAs == 0 {
+		return a
+	}
+	a.Number, a.SubmittedAs = a.SubmittedAs, 0
+	a.Dir = path.Join(path.Dir(a.Dir), strconv.Itoa(a.Number))
+	return a
+}

@@ -60,6 +60,7 @@ type Slurm struct {
 	Time          string `json:"time,omitempty"`          // as sbatch takes it
 	Mem           string `json:"mem,omitempty"`
 	Exclusive     bool   `json:"exclusive,omitempty"`
+	Requeue       *bool  `json:"requeue,omitempty"` // after the loss of a node; nil: as the site does
 	MailUser      string `json:"mail_user,omitempty"`
 	MailType      string `json:"mail_type,omitempty"`
 	OutputDir     string `json:"output_dir,omitempty"` // absolute; empty: the attempt directory

@@ -52,6 +52,9 @@ func (p *planner) slurm(e manifest.Entry, job *Job) {
 	if s.API == "rest" {
 		job.Slurm.API = s.API
 	}
+	if s.Requeue.Set {
+		job.Slurm.Requeue = &s.Requeue.Value
+	}
 	if !s.SkipGPUsDirective.Value {
 		job.Slurm.GPUsPerNode = max(s.GPUsPerNode.Value, 0)
 	}

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
+	"time"
 
 	"assay/deploy"
 	"assay/pkg/evidence"
+	"assay/pkg/phrase"
 	"assay/pkg/plan"
 	"assay/pkg/report"
 	"assay/pkg/rundir"
@@ -60,12 +63,17 @@ type flight struct {
 	outcome  Outcome
 	failures int     // consecutive failures to ask the target
 	errs     []error // what went wrong and did not end the drive
+
+	unsubmitted int       // consecutive submissions that the target could not take
+	submitAt    time.Time // none is tried before
 }
 
 type activeJob struct {
-	attempt plan.Attempt
+	attempt plan.Attempt // of the newest start
 	handle  deploy.Handle
-	unkept  bool // an observation could not be kept, which was told
+	unkept  bool      // an observation could not be kept, which was told
+	pending time.Time // since when it has been seen to wait, zero when it does not
+	givenUp bool      // it waited too long and was told to stop
 }
 
 // Drive submits what is planned, at most Concurrency jobs at once, and returns
@@ -80,17 +88,21 @@ func (d *Driver) Drive(ctx context.Context) (Outcome, error) {
 	}
 	for {
 		d.heedCancel(ctx, f)
-		d.fill(ctx, f)
+		stop := d.fill(ctx, f)
 		// Whoever cancels from outside reads the handles after writing the request: a
 		// job that was submitted meanwhile is seen there, or the request is seen here.
 		d.heedCancel(ctx, f)
-		if len(f.active) == 0 {
+		if len(f.active) == 0 && len(f.queue) == 0 {
 			return f.outcome, errors.Join(f.errs...)
 		}
-		if d.observe(ctx, f) {
-			continue
+		ended := false
+		if !stop && len(f.active) > 0 {
+			ended, stop = d.observe(ctx, f)
 		}
-		if d.wait(ctx, f) {
+		if !ended && !stop {
+			stop = d.wait(ctx, f)
+		}
+		if stop {
 			f.outcome.Running = len(f.active)
 			return f.outcome, errors.Join(append(f.errs, ctx.Err())...)
 		}
@@ -120,15 +132,34 @@ func (d *Driver) heedCancel(ctx context.Context, f *flight) {
 		return
 	}
 	f.stopping = true
-	for _, a := range f.active {
-		if err := d.Target.Cancel(ctx, a.handle); err != nil {
-			d.notice("job %s could not be cancelled: %v", a.attempt.Job.ID, err)
-		}
-	}
+	d.cancelAll(ctx, f.active)
 	for _, e := range f.queue {
 		d.failed(f, d.drop(e, c.By))
 	}
 	f.queue = nil
+}
+
+// cancelsAtOnce bounds how many jobs are told to stop at the same time.
+const cancelsAtOnce = 8
+
+// cancelAll tells jobs to stop.
+func (d *Driver) cancelAll(ctx context.Context, jobs []activeJob) {
+	var wg sync.WaitGroup
+	room := make(chan struct{}, cancelsAtOnce)
+	errs := make([]error, len(jobs))
+	for i, a := range jobs {
+		wg.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			errs[i] = d.Target.Cancel(ctx, a.handle)
+		})
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if err != nil {
+			d.notice("job %s could not be cancelled: %v", jobs[i].attempt.Job.ID, err)
+		}
+	}
 }
 
 // drop records that a job will not be submitted.
@@ -145,14 +176,28 @@ func (d *Driver) drop(e rundir.Entry, by string) error {
 	return d.finish(e)
 }
 
-// fill submits jobs until enough of them run.
-func (d *Driver) fill(ctx context.Context, f *flight) {
-	for len(f.queue) > 0 && len(f.active) < d.Run.Ledger.Concurrency && !f.stopping {
+// fill submits jobs until enough of them run. Between two of them a signal is
+// heeded. stop says that the driver shall leave the jobs alone and return.
+func (d *Driver) fill(ctx context.Context, f *flight) (stop bool) {
+	for len(f.queue) > 0 && len(f.active) < d.Run.Ledger.Concurrency && !f.stopping && !time.Now().Before(f.submitAt) {
 		e := f.queue[0]
 		f.queue = f.queue[1:]
 		d.failed(f, d.launch(ctx, f, e))
+		select {
+		case sig := <-d.Signals:
+			return d.onSignal(f, sig)
+		default:
+		}
+		if f.cancel != nil || ctx.Err() != nil {
+			break
+		}
 	}
+	return ctx.Err() != nil
 }
+
+// submitTries is how often a target that cannot be reached is asked to take a
+// job: with the pauses between, for about three minutes.
+const submitTries = 10
 
 // launch submits one job and takes it on, or finishes it when it was refused.
 func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
@@ -168,9 +213,16 @@ func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 	switch {
 	case errors.Is(err, deploy.ErrAmbiguous):
 		return d.ask(ctx, f, e, a, err)
+	case errors.Is(err, deploy.ErrUnavailable) && f.unsubmitted+1 < submitTries:
+		f.unsubmitted++
+		f.submitAt = time.Now().Add(pause(f.unsubmitted))
+		f.queue = append([]rundir.Entry{e}, f.queue...)
+		d.notice("job %s could not be submitted yet (%d in a row): %v", e.ID, f.unsubmitted, err)
+		return nil
 	case err != nil:
-		return errors.Join(d.refuse(a, err.Error(), nil), d.finish(e))
+		return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, err.Error(), nil), d.finish(e))
 	}
+	f.unsubmitted = 0
 	d.adopt(f, a, h)
 	return d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h})
 }
@@ -188,43 +240,115 @@ func (d *Driver) ask(ctx context.Context, f *flight, e rundir.Entry, a plan.Atte
 		return nil
 	}
 	why := fmt.Sprintf("%v; the target knows no such job, and it is not submitted again because it may still appear", ambiguous)
-	return errors.Join(d.refuse(a, why, nil), d.finish(e))
+	return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, why, nil), d.finish(e))
 }
 
 // refuse records that a job was not launched; h is what there is of it all the
 // same.
-func (d *Driver) refuse(a plan.Attempt, why string, h *deploy.Handle) error {
+func (d *Driver) refuse(a plan.Attempt, code, why string, h *deploy.Handle) error {
 	return d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{
-		Launch: evidence.Launch{State: evidence.LaunchRefused, Code: verdict.CodeLaunchRefused, Detail: why}, Handle: h,
+		Launch: evidence.Launch{State: evidence.LaunchRefused, Code: code, Detail: why}, Handle: h,
 	})
 }
 
 // observe asks the target about all active jobs at once, and finishes those that
-// have ended.
-func (d *Driver) observe(ctx context.Context, f *flight) (ended bool) {
-	seen, err := d.Target.Observe(ctx, f.handles())
+// have ended. A signal cuts the question short.
+func (d *Driver) observe(ctx context.Context, f *flight) (ended, stop bool) {
+	seen, sig, err := d.askTarget(ctx, f)
+	if sig != nil {
+		return true, d.onSignal(f, sig)
+	}
 	if err != nil {
 		f.failures++
 		d.notice("target %s could not be asked (%d in a row): %v", d.Target.Name(), f.failures, err)
-		return false
+		return false, ctx.Err() != nil
 	}
 	f.failures = 0
 	var still []activeJob
 	for i, a := range f.active {
-		if seen[i].Phase != evidence.PhaseEnded {
+		d.keep(f, &a, seen[i])
+		if !seen[i].Phase.Over() {
+			d.heedPending(ctx, f, &a, seen[i])
 			still = append(still, a)
+			continue
 		}
-		if err := d.Run.AppendObservation(a.attempt.Dir, seen[i]); err != nil && !a.unkept {
-			a.unkept = true // one complaint a job is enough
-			d.failed(f, fmt.Errorf("job %s: what the target said could not be kept: %w", a.attempt.Job.ID, err))
-		}
-		if seen[i].Phase == evidence.PhaseEnded {
-			ended = true
-			d.failed(f, d.finish(rundir.Entry{ID: a.attempt.Job.ID, Key: a.attempt.Job.Key}))
-		}
+		ended = true
+		d.failed(f, d.finish(rundir.Entry{ID: a.attempt.Job.ID, Key: a.attempt.Job.Key}))
 	}
 	f.active = still
-	return ended
+	return ended, false
+}
+
+// askTarget asks about all active jobs, unless a signal comes.
+func (d *Driver) askTarget(ctx context.Context, f *flight) ([]evidence.Observation, os.Signal, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		seen []evidence.Observation
+		err  error
+	}
+	done := make(chan answer, 1)
+	handles := f.handles()
+	go func() {
+		seen, err := d.Target.Observe(ctx, handles)
+		done <- answer{seen, err}
+	}()
+	select {
+	case a := <-done:
+		return a.seen, nil, a.err
+	case sig := <-d.Signals:
+		cancel()
+		<-done
+		return nil, sig, nil
+	}
+}
+
+// keep writes down what the target said of a job, beside the start that it is
+// about.
+func (d *Driver) keep(f *flight, a *activeJob, o evidence.Observation) {
+	attempt, err := newestStart(a.attempt, o)
+	if err == nil {
+		a.attempt = attempt
+		err = d.Run.AppendObservation(attempt.Dir, o)
+	}
+	if err != nil && !a.unkept {
+		a.unkept = true // one complaint a job is enough
+		d.failed(f, fmt.Errorf("job %s: what the target said could not be kept: %w", a.attempt.Job.ID, err))
+	}
+}
+
+// newestStart is the attempt that an observation is about: the scheduler may have
+// started the job again.
+func newestStart(a plan.Attempt, o evidence.Observation) (plan.Attempt, error) {
+	if next := a.Restart(o.Restarts); next.Number <= a.Number {
+		return a, nil
+	}
+	return rundir.MakeRestart(a, o.Restarts)
+}
+
+// heedPending gives a job up that has waited for longer than it may.
+func (d *Driver) heedPending(ctx context.Context, f *flight, a *activeJob, o evidence.Observation) {
+	limit := time.Duration(a.attempt.Job.MaxPendingSeconds) * time.Second
+	if o.Phase != evidence.PhasePending {
+		a.pending = time.Time{}
+		return
+	}
+	if a.pending.IsZero() {
+		a.pending = time.Now()
+	}
+	if limit == 0 || a.givenUp || f.stopping || time.Since(a.pending) < limit {
+		return
+	}
+	if err := d.Target.Cancel(ctx, a.handle); err != nil {
+		d.notice("job %s has waited too long and could not be cancelled: %v", a.attempt.Job.ID, err)
+		return
+	}
+	a.givenUp = true
+	why := fmt.Sprintf("it had waited for %s, the limit of max_pending; %s said %s", phrase.Seconds(limit.Seconds()), o.Source, o.Word)
+	if o.Detail != "" {
+		why += " (" + o.Detail + ")"
+	}
+	d.failed(f, d.refuse(a.attempt, verdict.CodeLaunchPending, why, &a.handle))
 }
 
 func (f *flight) handles() []deploy.Handle {

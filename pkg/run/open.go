@@ -16,6 +16,7 @@ import (
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
 	"assay/pkg/phrase"
+	"assay/pkg/plan"
 	"assay/pkg/report"
 	"assay/pkg/rundir"
 )
@@ -102,10 +103,10 @@ func isRun(dir string) bool {
 }
 
 // handles returns the jobs that are with the target and have no final verdict,
-// with their attempt directories. alone says that the caller holds the run's lock
+// with their newest attempts. alone says that the caller holds the run's lock
 // and may settle submissions that had no answer; while another process drives
 // the run, that is its part.
-func handles(ctx context.Context, r *rundir.Run, t deploy.Target, alone bool) (dirs []string, hs []deploy.Handle, err error) {
+func handles(ctx context.Context, r *rundir.Run, t deploy.Target, alone bool) (attempts []plan.Attempt, hs []deploy.Handle, err error) {
 	for _, e := range r.Ledger.Jobs {
 		a, dir, err := lastAttempt(r, e)
 		if err != nil {
@@ -129,29 +130,45 @@ func handles(ctx context.Context, r *rundir.Run, t deploy.Target, alone bool) (d
 			}
 		}
 		if launch.Handle != nil && final == nil {
-			dirs, hs = append(dirs, dir), append(hs, *launch.Handle)
+			attempts, hs = append(attempts, a), append(hs, *launch.Handle)
 		}
 	}
-	return dirs, hs, nil
+	return attempts, hs, nil
 }
 
 // Refresh asks the target about the jobs that have not ended, and keeps what it
-// says. alone says that the caller holds the run's lock. An error means that it
+// says. alone says that the caller holds the run's lock; settle, that records of
+// ranks which may still appear are waited for. An error means that the target
 // could not be asked; nothing is concluded from it.
-func Refresh(ctx context.Context, r *rundir.Run, t deploy.Target, alone bool) error {
-	dirs, hs, err := handles(ctx, r, t, alone)
+func Refresh(ctx context.Context, r *rundir.Run, t deploy.Target, alone, settle bool) error {
+	attempts, hs, err := handles(ctx, r, t, alone)
 	if err != nil || len(hs) == 0 {
 		return err
 	}
-	seen, err := t.Observe(ctx, hs)
-	if err != nil {
-		return err
+	for {
+		seen, err := t.Observe(ctx, hs)
+		if err != nil {
+			return err
+		}
+		var errs []error
+		awaited := false
+		for i, o := range seen {
+			a, err := newestStart(attempts[i], o)
+			if err == nil {
+				attempts[i] = a
+				err = r.AppendObservation(a.Dir, o)
+			}
+			errs = append(errs, err)
+			awaited = awaited || o.Phase == evidence.PhaseEnding
+		}
+		w, waits := t.(deploy.Waiter)
+		if err := errors.Join(errs...); err != nil || !awaited || !settle || !waits {
+			return err
+		}
+		if err := w.Wait(ctx, hs); err != nil {
+			return err
+		}
 	}
-	var errs []error
-	for i, o := range seen {
-		errs = append(errs, r.AppendObservation(dirs[i], o))
-	}
-	return errors.Join(errs...)
 }
 
 // Cancel asks for the end of a run: no job is submitted any more, and those that

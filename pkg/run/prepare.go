@@ -122,16 +122,70 @@ func getenv(env []string, name string) string {
 	return value
 }
 
-// Check asks the target what would fail, when it can tell.
-func (p *Prepared) Check(ctx context.Context, t deploy.Target) error {
+// Check asks the target what would fail, when it can tell. notice is told what it
+// warns about.
+func (p *Prepared) Check(ctx context.Context, t deploy.Target, runs string, notice func(string)) error {
 	c, ok := t.(deploy.Checker)
 	if !ok {
 		return nil
 	}
-	if problems := c.Check(ctx, p.Jobs); len(problems) > 0 {
-		return exitcode.Errorf(exitcode.Invalid, "%s: %s", p.ManifestPath, strings.Join(problems, "\n"))
+	runs, err := filepath.Abs(runs)
+	if err != nil {
+		return err
 	}
-	return nil
+	code := exitcode.Invalid
+	var problems []string
+	for _, f := range c.Check(ctx, p.CheckRequest(runs)) {
+		switch f.State {
+		case deploy.FindingProblem:
+			problems = append(problems, f.Text())
+			if f.Unavailable {
+				code = exitcode.Error
+			}
+		case deploy.FindingWarning:
+			notice(f.Text())
+		case deploy.FindingUnknown, deploy.FindingOK:
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return exitcode.Errorf(code, "%s: %s", p.ManifestPath, strings.Join(problems, "\n"))
+}
+
+// CheckRequest is what a target is asked before a run below runs, an absolute
+// directory.
+func (p *Prepared) CheckRequest(runs string) deploy.CheckRequest {
+	return deploy.CheckRequest{Jobs: p.Jobs, Runs: runs, RankBinary: p.RankBinary()}
+}
+
+// SharedWorkspace is the directory that the manifest says all nodes share, or "".
+func (p *Prepared) SharedWorkspace() string {
+	if p.Parsed == nil || p.Parsed.Deployment.Slurm == nil || p.Target != "slurm" {
+		return ""
+	}
+	s := p.Parsed.Deployment.Slurm
+	return p.path(s.SharedWorkspace)
+}
+
+// RankBinary is the assay that the manifest wants ranks wrapped by, or "".
+func (p *Prepared) RankBinary() string {
+	if p.Parsed == nil {
+		return ""
+	}
+	return p.path(p.Parsed.Deployment.RankBinary)
+}
+
+// path makes a path of the manifest absolute; an empty one stays empty.
+func (p *Prepared) path(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	dir, err := filepath.Abs(filepath.Dir(p.ManifestPath))
+	if err != nil {
+		return path
+	}
+	return filepath.Join(dir, path)
 }
 
 // Digest identifies the bytes of a manifest.
@@ -189,29 +243,36 @@ func (p *Prepared) Create(s Settings, t deploy.Target) (*rundir.Run, error) {
 	if err != nil {
 		return nil, exitcode.With(exitcode.Error, err)
 	}
+	binary := p.RankBinary()
+	if s, ok := t.(deploy.Stager); ok && binary == "" {
+		if binary, err = s.Stage(context.Background(), runs); err != nil {
+			return nil, exitcode.Errorf(exitcode.Error, "the assay that wraps the ranks cannot be put below %s: %w", runs, err)
+		}
+	}
 	for _, j := range p.Jobs {
-		if err := p.stage(r, t, j, 1); err != nil {
+		if err := p.stage(r, t, j, binary); err != nil {
 			return nil, exitcode.Errorf(exitcode.Error, "job %s: cannot write its files: %w", j.ID, err)
 		}
 	}
 	return r, exitcode.With(exitcode.Error, r.Commit())
 }
 
-// Attempt is a job with the identity of the run it belongs to.
-func (p *Prepared) Attempt(l rundir.Ledger, dir string, j plan.Job, number int) plan.Attempt {
+// Attempt is the first attempt of a job, with the identity of the run it belongs
+// to.
+func (p *Prepared) Attempt(l rundir.Ledger, dir string, j plan.Job, rankBinary string) plan.Attempt {
 	return plan.Attempt{
-		Version: 1, RunID: l.RunID, Nonce: l.Nonce, ManifestDigest: l.ManifestDigest,
-		Number: number, Dir: dir, LogLimit: p.LogLimit, Job: j,
+		Version: plan.AttemptVersion, RunID: l.RunID, Nonce: l.Nonce, ManifestDigest: l.ManifestDigest,
+		Number: 1, Dir: dir, LogLimit: p.LogLimit, Job: j, RankBinary: rankBinary,
 	}
 }
 
 // stage renders a job into its attempt directory.
-func (p *Prepared) stage(r *rundir.Run, t deploy.Target, j plan.Job, number int) error {
-	dir, err := r.MakeAttemptDir(j.ID, number)
+func (p *Prepared) stage(r *rundir.Run, t deploy.Target, j plan.Job, rankBinary string) error {
+	dir, err := r.MakeAttemptDir(j.ID, 1)
 	if err != nil {
 		return err
 	}
-	files, err := t.Render(p.Attempt(r.Ledger, dir, j, number))
+	files, err := t.Render(p.Attempt(r.Ledger, dir, j, rankBinary))
 	if err != nil {
 		return err
 	}

@@ -76,6 +76,7 @@ func findJob(ctx context.Context, r *rundir.Run, t deploy.Target, a plan.Attempt
 	if !ok {
 		return h, false, fmt.Errorf("job %s: it is not known whether it was submitted, and target %s cannot tell", a.Job.ID, t.Name())
 	}
+	a = a.Submitted()
 	h, found, err = finder.Find(ctx, a)
 	record := rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h}
 	switch {

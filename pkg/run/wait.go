@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -34,13 +35,25 @@ func (d *Driver) wait(ctx context.Context, f *flight) (stop bool) {
 }
 
 // waitTarget waits for the target's word, or a while if it gives none. After a
-// failure to ask it always waits, longer each time, up to 30 s.
+// failure to ask it always waits, longer each time.
 func (d *Driver) waitTarget(ctx context.Context, f *flight) error {
-	if w, ok := d.Target.(deploy.Waiter); ok && f.failures == 0 {
+	if len(f.queue) > 0 && time.Now().Before(f.submitAt) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, f.submitAt)
+		defer cancel()
+	}
+	err := d.waitJobs(ctx, f)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil // a submission is due
+	}
+	return err
+}
+
+func (d *Driver) waitJobs(ctx context.Context, f *flight) error {
+	if w, ok := d.Target.(deploy.Waiter); ok && f.failures == 0 && len(f.active) > 0 {
 		return w.Wait(ctx, f.handles())
 	}
-	pause := time.Second << min(f.failures, 5)
-	timer := time.NewTimer(min(pause, 30*time.Second))
+	timer := time.NewTimer(pause(f.failures))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -49,6 +62,9 @@ func (d *Driver) waitTarget(ctx context.Context, f *flight) error {
 		return ctx.Err()
 	}
 }
+
+// pause is how long to wait after a number of failures: from 1 s to 30 s.
+func pause(failures int) time.Duration { return min(time.Second<<min(failures, 5), 30*time.Second) }
 
 // jobs are the ids of the jobs that have no verdict yet.
 func (f *flight) jobs() []string {

@@ -181,6 +181,8 @@ func (f *facts) lookAtScheduler() {
 		said += ": " + o.Detail
 	}
 	switch {
+	case f.e.Launch.State == evidence.LaunchRefused && o.Bad && f.cancelled():
+		return // it was told to stop because it was not launched, which is said
 	case f.cancelledElsewhere():
 		f.scheduler = append(f.scheduler, Reason{CodeCancelled, schedulerName(o), said})
 	case o.Bad:
@@ -235,9 +237,11 @@ func (f *facts) notLaunched() bool {
 // cancelledElsewhere reports whether the target says that a person ended the
 // job, when this run has no request of its own.
 func (f *facts) cancelledElsewhere() bool {
-	if f.e.Cancel != nil || !f.over() {
-		return false
-	}
+	return f.e.Cancel == nil && f.e.Launch.State != evidence.LaunchRefused && f.over() && f.cancelled()
+}
+
+// cancelled reports whether the target's word is that the job was cancelled.
+func (f *facts) cancelled() bool {
 	first, _, _ := strings.Cut(strings.ToUpper(f.e.Scheduler.Word), " ")
 	return strings.TrimSuffix(first, "+") == "CANCELLED"
 }

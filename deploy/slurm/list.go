@@ -1,0 +1,48 @@
+package slurm
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"assay/deploy"
+	"assay/pkg/batch"
+)
+
+// List implements deploy.Lister: every job of this user that carries our name.
+func (t *Target) List(ctx context.Context) ([]deploy.Listed, error) {
+	out, err := t.s.tools.run(ctx, nil, "squeue", "--noheader", "--user="+uid(), "--Format=JobID:20|,State:24|,Name:160|,Comment:4096")
+	if err != nil {
+		return nil, err
+	}
+	var found []deploy.Listed
+	for line := range strings.Lines(out) {
+		f := strings.SplitN(line, "|", 4)
+		if len(f) < 4 || !strings.HasPrefix(f[2], namePrefix) {
+			continue
+		}
+		for i := range f {
+			f[i] = strings.TrimSpace(f[i])
+		}
+		h, err := t.HandleFor(batch.Ref{ID: f[0], Name: f[2], User: uid()})
+		if err != nil {
+			return nil, err
+		}
+		l := deploy.Listed{Handle: h, State: f[1]}
+		l.Nonce, _, _ = strings.Cut(strings.TrimPrefix(f[2], namePrefix), "-")
+		if m := regexp.MustCompile(`^assay run=(\S+) nonce=(\S+) .*host=(\S+) dir=(.*)$`).FindStringSubmatch(f[3]); m != nil {
+			l.RunID, l.Nonce, l.Host, l.RunDir = m[1], m[2], m[3], runDirOf(m[4])
+		}
+		found = append(found, l)
+	}
+	return found, nil
+}
+
+// runDirOf is the run directory of an attempt directory.
+func runDirOf(attempt string) string {
+	i := strings.LastIndex(attempt, "/jobs/")
+	if i < 0 {
+		return ""
+	}
+	return attempt[:i]
+}

@@ -1,0 +1,246 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"assay/pkg/batch"
+	"assay/pkg/evidence"
+)
+
+// Queue implements batch.Scheduler. All jobs that are talked about in the same way
+// are asked for at once.
+func (s *scheduler) Queue(ctx context.Context, refs []batch.Ref) ([]batch.Answer, error) {
+	out := make([]batch.Answer, len(refs))
+	err := s.each(refs, func(c controller, mine []int) error {
+		var users []string
+		for _, i := range mine {
+			users = append(users, refs[i].User)
+		}
+		slices.Sort(users)
+		rows, err := c.queue(ctx, slices.Compact(users))
+		if err != nil {
+			return err
+		}
+		byID := map[string]row{}
+		for _, r := range rows {
+			byID[r.job] = r
+		}
+		for _, i := range mine {
+			if r, listed := byID[refs[i].ID]; listed && ours(r, refs[i]) {
+				out[i] = answer(r)
+				s.remember(r)
+			}
+		}
+		return nil
+	}, func(i int) { out[i] = s.inPlaceAnswer(refs[i]) })
+	return out, err
+}
+
+// each calls ask once for each way of talking about some of the jobs, with their
+// indices, and here for each job that runs inside of this allocation.
+func (s *scheduler) each(refs []batch.Ref, ask func(controller, []int) error, here func(int)) error {
+	groups := map[string][]int{}
+	for i, r := range refs {
+		if inPlace(r) {
+			here(i)
+			continue
+		}
+		groups[r.More["rest_url"]] = append(groups[r.More["rest_url"]], i)
+	}
+	var errs []error
+	for _, mine := range groups {
+		errs = append(errs, ask(s.controllerOf(refs[mine[0]].More), mine))
+	}
+	return errors.Join(errs...)
+}
+
+// ours says whether a row is about the job that was submitted: ids are recycled,
+// names carry the nonce.
+func ours(r row, ref batch.Ref) bool { return r.name == ref.Name && r.user == ref.User }
+
+// remember keeps the submit time of a job, by the scheduler's clock.
+func (s *scheduler) remember(r row) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.submitted[r.job] = r.submit
+}
+
+// answer is what a row of a job says.
+func answer(r row) batch.Answer {
+	word := firstWord(r.state)
+	st := lookup(word)
+	a := batch.Answer{
+		Known: true, Phase: st.phase, Word: word, Bad: st.bad, Again: st.again, Draining: st.draining, Script: st.script,
+		Clean:   word == "COMPLETED" && (r.exit == "0:0" || r.exit == ""),
+		Started: r.nodes != "", Restarts: r.restarts, Nodes: r.nodes,
+	}
+	switch {
+	case st.phase == evidence.PhasePending && r.reason != "" && r.reason != "None":
+		a.Detail = "reason " + r.reason
+	case r.state != word:
+		a.Detail = r.state // "CANCELLED by 1001"
+	case st.phase == evidence.PhaseEnded && !a.Clean:
+		a.Detail = exitDetail(r.exit)
+	}
+	return a
+}
+
+func exitDetail(exit string) string {
+	if exit == "" || exit == "0:0" {
+		return ""
+	}
+	code, signal, _ := strings.Cut(exit, ":")
+	if code == "0" {
+		return "ended by signal " + signal
+	}
+	return "exit code " + code
+}
+
+// History implements batch.Scheduler.
+func (s *scheduler) History(ctx context.Context, refs []batch.Ref) ([]batch.Answer, error) {
+	out := make([]batch.Answer, len(refs))
+	err := s.each(refs, func(c controller, mine []int) error {
+		if err := s.paused(); err != nil {
+			return err
+		}
+		ids := make([]string, len(mine))
+		for n, i := range mine {
+			ids[n] = refs[i].ID
+		}
+		rows, err := c.history(ctx, ids)
+		if ctx.Err() == nil && !errors.Is(err, batch.ErrNoHistory) {
+			s.noteHistory(err)
+		}
+		if err != nil {
+			return err
+		}
+		byJob := map[string][]row{}
+		for _, r := range rows {
+			byJob[r.job] = append(byJob[r.job], r)
+		}
+		for _, i := range mine {
+			out[i] = s.account(byJob[refs[i].ID], refs[i])
+		}
+		return nil
+	}, func(i int) { out[i] = s.inPlaceAnswer(refs[i]) })
+	return out, err
+}
+
+// paused says why the accounting is not asked now.
+func (s *scheduler) paused() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pause.wait(time.Now())
+}
+
+// noteHistory remembers how a question to the accounting went.
+func (s *scheduler) noteHistory(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pause.note(err, time.Now())
+}
+
+// start is one start of a job: its own row and those of its steps.
+type start struct {
+	row
+	steps []row
+}
+
+// account makes one answer of the rows of a job: of every start of it, and of
+// other jobs that had its id.
+func (s *scheduler) account(rows []row, ref batch.Ref) batch.Answer {
+	starts := startsOf(rows, func(r row) bool { return ours(r, ref) || s.unnamed(r, ref) })
+	if len(starts) == 0 {
+		return batch.Answer{}
+	}
+	last := starts[len(starts)-1]
+	a := answer(last.row)
+	a.Restarts = len(starts) - 1
+	for _, e := range starts[:a.Restarts] {
+		a.Earlier = append(a.Earlier, evidence.Earlier{Word: firstWord(e.state), Nodes: e.nodes})
+	}
+	return truth(a, last)
+}
+
+// unnamed says whether a row is of our job before the accounting has its name: for
+// some seconds it is "allocation". The submit time then tells that it is ours.
+func (s *scheduler) unnamed(r row, ref batch.Ref) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.name == "allocation" && r.user == ref.User && r.submit != "" && r.submit == s.submitted[r.job]
+}
+
+// startsOf sorts rows into starts: each row of the job is followed by its steps.
+func startsOf(rows []row, mine func(row) bool) []start {
+	var starts []start
+	taken := false
+	for _, r := range rows {
+		switch {
+		case r.step == "":
+			if taken = mine(r); taken {
+				starts = append(starts, start{row: r})
+			}
+		case taken:
+			last := &starts[len(starts)-1]
+			last.steps = append(last.steps, r)
+		}
+	}
+	return starts
+}
+
+// truth looks at the steps of a job that says less than they do: a script that
+// hides the code of its step, a step that ran out of memory and a job that only
+// failed. A word that names another cause stands.
+func truth(a batch.Answer, s start) batch.Answer {
+	if a.Word != "COMPLETED" && a.Word != "FAILED" {
+		return a
+	}
+	var worst *row
+	for i, step := range s.steps {
+		word := firstWord(step.state)
+		st := lookup(word)
+		hidden := a.Word == "COMPLETED" && st.bad && word != "CANCELLED"
+		cause := word == "OUT_OF_MEMORY" || word == "NODE_FAIL"
+		if (hidden || cause) && (worst == nil || cause) {
+			worst = &s.steps[i]
+		}
+	}
+	if worst == nil {
+		return a
+	}
+	said := fmt.Sprintf("step %s is %s (%s) on %s", worst.step, worst.state, worst.exit, worst.nodes)
+	a.Detail = fmt.Sprintf("%s, the job as a whole %s (%s)", said, s.state, s.exit)
+	a.Word, a.Bad, a.Clean, a.Script = firstWord(worst.state), true, false, false
+	return a
+}
+
+// backoff spaces out questions to something that does not answer.
+type backoff struct {
+	failures int
+	until    time.Time
+	last     error
+}
+
+// wait returns the last error while it is too early to ask again.
+func (b *backoff) wait(now time.Time) error {
+	if now.Before(b.until) {
+		return fmt.Errorf("%w (%d in a row)", b.last, b.failures)
+	}
+	return nil
+}
+
+// note remembers how a question went.
+func (b *backoff) note(err error, now time.Time) {
+	if err == nil {
+		*b = backoff{}
+		return
+	}
+	b.failures++
+	b.last = err
+	b.until = now.Add(min(time.Second<<min(b.failures-1, 5), 30*time.Second))
+}

@@ -1,0 +1,117 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"strconv"
+	"time"
+
+	"assay/pkg/hostlist"
+	"assay/pkg/plan"
+)
+
+// Here is where a process that SLURM started stands.
+type Here struct {
+	Rank     int      // of the task in its step, -1 outside of one
+	Node     string   // SLURM's name of this node
+	Hosts    []string // the nodes of the job, in the order of ranks
+	Restarts int      // how often the job was started again
+}
+
+// WhereAmI reads the environment that SLURM gave this process.
+func WhereAmI(env []string) (Here, error) {
+	h := Here{Rank: -1, Node: lookupEnv(env, "SLURMD_NODENAME")}
+	if v := lookupEnv(env, "SLURM_PROCID"); v != "" && lookupEnv(env, "SLURM_STEP_ID") != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			return h, fmt.Errorf("SLURM_PROCID=%q is no rank", v)
+		}
+		h.Rank = n
+	}
+	if v := lookupEnv(env, "SLURM_RESTART_COUNT"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 {
+			return h, fmt.Errorf("SLURM_RESTART_COUNT=%q is no number of restarts", v)
+		}
+		h.Restarts = n
+	}
+	list := lookupEnv(env, "SLURM_STEP_NODELIST")
+	if list == "" {
+		list = lookupEnv(env, "SLURM_JOB_NODELIST")
+	}
+	if list == "" {
+		return h, errors.New("neither SLURM_STEP_NODELIST nor SLURM_JOB_NODELIST is set: this is no process of a SLURM job")
+	}
+	hosts, err := hostlist.Expand(list)
+	if err != nil {
+		return h, fmt.Errorf("the list of nodes: %w", err)
+	}
+	h.Hosts = hosts
+	return h, nil
+}
+
+// Place is where the ranks of a job meet.
+type Place struct {
+	MasterAddr string
+	MasterPort int
+	Nodes      string // those that the ranks are on, as SLURM writes host lists
+}
+
+// Meet finds out where the ranks of a job meet: on the first of its nodes, at a
+// port that is free there. It runs on that node.
+func Meet(ctx context.Context, env []string, h Here, j plan.Job) (Place, error) {
+	if len(h.Hosts) < j.NNodes {
+		return Place{}, fmt.Errorf("the job needs %d nodes and SLURM gave it %d (%s)", j.NNodes, len(h.Hosts), hostlist.Compress(h.Hosts))
+	}
+	hosts := h.Hosts[:j.NNodes]
+	port := j.MasterPort
+	if port == 0 {
+		var err error
+		if port, err = freePort(lookupEnv(env, "SLURM_JOB_ID")); err != nil {
+			return Place{}, err
+		}
+	}
+	return Place{MasterAddr: address(ctx, tools{env: env, limit: 5 * time.Second}, hosts[0]), MasterPort: port, Nodes: hostlist.Compress(hosts)}, nil
+}
+
+// address is how the other nodes reach a node: by its name, where names of nodes
+// are names of hosts, else at the address that SLURM itself uses.
+func address(ctx context.Context, t tools, node string) string {
+	limited, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if addrs, err := net.DefaultResolver.LookupHost(limited, node); err == nil && len(addrs) > 0 {
+		return node
+	}
+	out, err := t.run(ctx, nil, "scontrol", "--oneliner", "show", "node", node)
+	if err != nil {
+		return node
+	}
+	if m := regexp.MustCompile(`\bNodeAddr=(\S+)`).FindStringSubmatch(out); m != nil {
+		return m[1]
+	}
+	return node
+}
+
+// The ports that are tried for a rendezvous: below those that Linux gives away.
+const firstPort, ports = 20000, 12000
+
+// freePort returns a port that nobody listens on. It begins at one that the id of
+// the job gives, so that jobs that share a node try different ones.
+func freePort(id string) (int, error) {
+	n, err := strconv.Atoi(id)
+	if err != nil {
+		n = os.Getpid()
+	}
+	for i := range ports {
+		port := firstPort + (n*13+i)%ports
+		l, err := net.Listen("tcp", ":"+strconv.Itoa(port)) //nolint:gosec,noctx // closed at once; it has to be the address that ranks use
+		if err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, fmt.Errorf("no port from %d to %d is free on this node", firstPort, firstPort+ports-1)
+}

@@ -1,0 +1,187 @@
+package batch
+
+import (
+	"fmt"
+	"time"
+
+	"assay/pkg/evidence"
+	"assay/pkg/phrase"
+)
+
+// The bounds of patience with a scheduler. Each is counted on one clock, that of
+// the process that watches.
+const (
+	// historyLag is how long the accounting may take to have the end of a job that
+	// the queue saw end. It is final within a second where it works.
+	historyLag = 5 * time.Second
+	// goneAfter is how long the queue must have answered without the job, and the
+	// accounting without its end, before the job counts as gone.
+	goneAfter = 15 * time.Second
+	// silentAfter is how long nobody may have answered before markers that are
+	// complete are enough.
+	silentAfter = 20 * time.Second
+	// drainAfter is how long nodes may take to be cleaned before markers that are
+	// complete are enough.
+	drainAfter = 15 * time.Second
+	// oddAfter bounds the wait on a word that is not known.
+	oddAfter = 10 * time.Minute
+)
+
+// source is one way of asking a scheduler, and what came of it.
+type source struct {
+	name   string // "squeue", "sacct" …
+	asked  bool
+	absent bool  // there is no such thing here
+	err    error // it could not be asked
+	Answer
+}
+
+// markers counts what the ranks of the newest start left.
+type markers struct{ ranks, began, ended int }
+
+func (m markers) complete() bool { return m.ended >= m.ranks }
+
+// view is all that is known about a job at one moment.
+type view struct {
+	queue, history source
+	markers        markers
+	grace          time.Duration // for markers that appear late
+
+	// How long it has been so, without interruption.
+	endedFor    time.Duration // the scheduler says that the job ended
+	missingFor  time.Duration // the queue answers and does not list the job
+	completeFor time.Duration // every rank has left its end
+	silentFor   time.Duration // nobody could be asked
+	oddFor      time.Duration // the word is not known
+}
+
+// needsHistory says whether what the queue says is not enough: the job left it, or
+// ended otherwise than clean and with every marker in place.
+func (v view) needsHistory() bool {
+	switch {
+	case v.queue.err != nil, !v.queue.Known:
+		return true
+	case v.queue.Phase == evidence.PhaseEnded:
+		return !(v.queue.Clean && v.markers.complete())
+	}
+	return false
+}
+
+// decide says what is to be concluded from a view. ok is false when nothing can be
+// said now.
+func decide(v view) (o evidence.Observation, ok bool) {
+	switch {
+	case v.queue.Known && v.queue.Phase != evidence.PhaseEnded:
+		return v.live()
+	case v.queue.Known:
+		return v.over(v.queue), true
+	case v.queue.err != nil:
+		return v.unasked()
+	}
+	return v.missing()
+}
+
+// live: the queue lists the job and it has not ended.
+func (v view) live() (evidence.Observation, bool) {
+	o := v.observation(v.queue)
+	switch {
+	case v.queue.Draining && v.markers.complete() && v.completeFor >= drainAfter:
+		o.Phase = evidence.PhaseEnded
+		o.Detail = "every rank has left its end; the scheduler is still cleaning the nodes"
+	case v.queue.Phase == evidence.PhaseUnknown && v.oddFor >= oddAfter:
+		o.Phase = evidence.PhaseGone
+		o.Detail = fmt.Sprintf("%s says %s of the job, which is no state that is known, for %s", v.queue.name, v.queue.Word, phrase.Seconds(v.oddFor.Seconds()))
+	}
+	return o, true
+}
+
+// over: a source says that the job has ended. The accounting may know more, and
+// markers may still appear.
+func (v view) over(from source) evidence.Observation {
+	awaitHistory := v.needsHistory() && v.history.asked && !v.history.absent && !v.history.ended() && v.endedFor < historyLag
+	awaitMarkers := from.Started && !v.markers.complete() && v.endedFor < v.grace
+	o := v.observation(v.merged(from))
+	if awaitHistory || awaitMarkers {
+		o.Phase = evidence.PhaseEnding
+		return o
+	}
+	if from.Script && v.markers.began == 0 {
+		o.NotLaunched = fmt.Sprintf("the batch script ended as %s before any rank began", o.Word)
+	}
+	return o
+}
+
+// merged puts together what the queue and the accounting say of the end of a job.
+// The accounting has the exit codes of the steps, so it wins where it speaks of
+// the same start.
+func (v view) merged(from source) source {
+	h := v.history
+	switch {
+	case from.name == h.name, !h.ended(), h.Restarts < from.Restarts:
+		return from
+	case from.Bad && !h.Bad: // a verdict may only get worse by it
+		from.Detail = fmt.Sprintf("%s; %s says %s", from.Detail, h.name, h.Word)
+		return from
+	}
+	h.name = v.queue.name + ", " + h.name
+	if h.Nodes == "" {
+		h.Nodes = from.Nodes
+	}
+	return h
+}
+
+// unasked: the queue could not be asked.
+func (v view) unasked() (evidence.Observation, bool) {
+	switch {
+	case v.history.ended() && !v.history.Again:
+		return v.over(v.history), true
+	case v.markers.complete() && v.completeFor >= silentAfter && v.silentFor >= silentAfter:
+		return evidence.Observation{
+			Source: "markers", Phase: evidence.PhaseEnded,
+			Detail: fmt.Sprintf("every rank has left its end; %s could not be asked: %v", v.queue.name, v.queue.err),
+		}, true
+	}
+	return evidence.Observation{}, false
+}
+
+// missing: the queue answers and does not list the job.
+func (v view) missing() (evidence.Observation, bool) {
+	names := v.queue.name
+	if !v.history.absent {
+		names += ", " + v.history.name
+	}
+	switch {
+	case v.history.ended():
+		return v.over(v.history), true
+	case v.markers.complete() && (v.history.absent || v.missingFor >= historyLag):
+		return evidence.Observation{
+			Source: "markers", Phase: evidence.PhaseEnded, Restarts: v.history.Restarts, Earlier: v.history.Earlier,
+			Detail: "every rank has left its end; " + v.unknown(),
+		}, true
+	case v.missingFor >= max(goneAfter, v.grace):
+		return evidence.Observation{Source: names, Phase: evidence.PhaseGone, Detail: v.unknown()}, true
+	}
+	return evidence.Observation{Source: names, Phase: evidence.PhaseEnding, Detail: v.unknown()}, true
+}
+
+// unknown says who does not know how the job ended.
+func (v view) unknown() string {
+	text := v.queue.name + " lists no such job"
+	switch h := v.history; {
+	case h.absent:
+		return text + " any more, and there is no accounting"
+	case h.err != nil:
+		return fmt.Sprintf("%s any more, and %s could not be asked: %v", text, h.name, h.err)
+	case h.Known:
+		return fmt.Sprintf("%s any more, and %s has it as %s", text, h.name, h.Word)
+	}
+	return text + " any more, and neither does " + v.history.name
+}
+
+// observation is what a source says, as evidence.
+func (v view) observation(s source) evidence.Observation {
+	return evidence.Observation{
+		Source: s.name, Phase: s.Phase, Word: s.Word, Bad: s.Bad, Detail: s.Detail,
+		Restarts: s.Restarts, Earlier: s.Earlier, Nodes: s.Nodes,
+	}
+}

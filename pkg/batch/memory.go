@@ -1,0 +1,118 @@
+package batch
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay/pkg/evidence"
+	"assay/pkg/logtail"
+	"assay/pkg/phrase"
+	"assay/pkg/rundir"
+)
+
+// memory is what a target remembers of a job between two questions. It is only
+// patience: another process starts without it.
+type memory struct {
+	restarts int
+	began    int       // ranks up to here are known to have begun
+	done     int       // ranks up to here are known to have ended
+	change   time.Time // when the observation last said something new
+	phase    evidence.Phase
+	word     string
+
+	ended, missing, complete, silent, odd time.Time // since when, zero when it is not so
+}
+
+// memoryOf returns what is remembered of a job. The caller holds the lock.
+func (t *Target) memoryOf(j job) *memory {
+	m := t.jobs[j.ID]
+	if m == nil {
+		m = &memory{change: t.now()}
+		t.jobs[j.ID] = m
+	}
+	return m
+}
+
+// follow goes over to the newest start of the job.
+func (m *memory) follow(a Answer) {
+	if a.Known && a.Restarts > m.restarts {
+		m.restarts, m.began, m.done, m.complete = a.Restarts, 0, 0, time.Time{}
+	}
+}
+
+// look counts the markers of the newest start. Each look goes on where the last
+// one ended, and reads the directory of one rank, which also makes a network
+// filesystem forget what it remembers of it.
+func (m *memory) look(j job) markers {
+	dir := filepath.Join(filepath.Dir(j.Dir), strconv.Itoa(j.Attempt+m.restarts))
+	for m.done < j.Ranks && has(rundir.RankDir(dir, m.done), rundir.EndFile) {
+		m.done++
+	}
+	if m.began == 0 {
+		m.began = started(filepath.Dir(rundir.RankDir(dir, 0)))
+	}
+	return markers{ranks: j.Ranks, began: max(m.began, m.done), ended: m.done}
+}
+
+// has reports whether a directory lists a file, and it is not empty.
+func has(dir, name string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if e.Name() == name {
+			info, err := e.Info()
+			return err == nil && info.Size() > 0
+		}
+	}
+	return false
+}
+
+// started counts the ranks that left anything.
+func started(dir string) int {
+	entries, _ := os.ReadDir(dir) // none when it cannot be read
+	return len(entries)
+}
+
+// count fills in how long things have been as they are.
+func (m *memory) count(v *view, now time.Time) {
+	since := func(at *time.Time, is bool) time.Duration {
+		switch {
+		case !is:
+			*at = time.Time{}
+			return 0
+		case at.IsZero():
+			*at = now
+		}
+		return now.Sub(*at)
+	}
+	queue, history := v.queue, v.history
+	v.endedFor = since(&m.ended, queue.ended() || history.ended() && !queue.Known)
+	v.missingFor = since(&m.missing, queue.err == nil && !queue.Known)
+	v.completeFor = since(&m.complete, v.markers.complete())
+	v.silentFor = since(&m.silent, queue.err != nil && !history.ended())
+	v.oddFor = since(&m.odd, queue.Known && queue.Phase == evidence.PhaseUnknown && queue.Word == m.word)
+}
+
+// note remembers what was said.
+func (m *memory) note(o evidence.Observation, now time.Time) {
+	if o.Phase != m.phase || o.Word != m.word {
+		m.phase, m.word, m.change = o.Phase, o.Word, now
+	}
+}
+
+// lastWords is the end of what a batch script wrote, to be added to a sentence.
+func lastWords(output string) string {
+	if output == "" {
+		return ""
+	}
+	lines, _ := logtail.Last(output, 3)
+	if len(lines) == 0 {
+		return " (nothing is in " + output + ")"
+	}
+	return ": " + phrase.Line(strings.Join(lines, " / "))
+}
