@@ -1,0 +1,324 @@
+//go:build slurm
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"assay/pkg/evidence"
+	"assay/pkg/report"
+	"assay/pkg/rundir"
+	"assay/pkg/verdict"
+)
+
+// staticAssay builds the static binary of this tree once for all tests: a node
+// runs it as it is. It returns its path.
+var staticAssay = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "assay-e2e-")
+	if err != nil {
+		return "", err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // other users run it too
+		return "", err
+	}
+	bin := filepath.Join(dir, "assay")
+	cmd := exec.Command("go", "build", "-o", bin, "assay/cmd/assay")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", errors.New(string(out))
+	}
+	return bin, nil
+})
+
+// site is a directory in which a test runs assay, and the environment it gives it.
+// The first word of PATH and every variable can be set for one site alone.
+type site struct {
+	t   *testing.T
+	dir string
+	bin string
+	env map[string]string
+}
+
+// newSite makes a site whose assay talks to the cluster that env names, as
+// KEY=VALUE lines such as "SLURM_CONF=…", which win over the environment of the
+// tests. Without SLURM_CONF anywhere the test fails: it needs a cluster.
+func newSite(t *testing.T, env ...string) *site {
+	t.Helper()
+	bin, err := staticAssay()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, dir: t.TempDir(), bin: bin, env: map[string]string{"NO_COLOR": "1"}}
+	for _, name := range []string{"PATH", "HOME", "USER", "SLURM_CONF"} {
+		if v, set := os.LookupEnv(name); set {
+			s.env[name] = v
+		}
+	}
+	for _, kv := range env {
+		name, value, _ := strings.Cut(kv, "=")
+		s.env[name] = value
+	}
+	if s.env["SLURM_CONF"] == "" {
+		t.Fatal("there is no cluster: SLURM_CONF is not set; run the tests under testdata/clusters/slurm/with")
+	}
+	return s
+}
+
+// command is a command with the site's environment, in its directory.
+func (s *site) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = s.dir
+	for _, k := range slices.Sorted(maps.Keys(s.env)) {
+		cmd.Env = append(cmd.Env, k+"="+s.env[k])
+	}
+	return cmd
+}
+
+// tool runs a command of the cluster, such as scontrol, and returns what it
+// printed. The test fails when it fails.
+func (s *site) tool(name string, args ...string) string {
+	s.t.Helper()
+	out, err := s.command(name, args...).CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// entry is an entry of a manifest: a bash script, and whatever else is to stand in
+// the model.
+type entry struct {
+	name   string
+	script string
+	model  map[string]any
+}
+
+// manifest writes m.json, a manifest of bare entries for SLURM. slurm wins over the
+// block that it begins with: partition main, 2 nodes, 5 minutes. A nil value takes
+// a key out.
+func (s *site) manifest(slurm map[string]any, entries ...entry) {
+	s.t.Helper()
+	block := map[string]any{"partition": "main", "nodes": 2, "time": "5"}
+	maps.Copy(block, slurm)
+	maps.DeleteFunc(block, func(_ string, v any) bool { return v == nil })
+	images, models := map[string]any{}, map[string]any{}
+	for _, e := range entries {
+		images[e.name] = map[string]any{"docker_image": nil}
+		m := map[string]any{"name": e.name, "command": []string{"bash", "-c", e.script}}
+		maps.Copy(m, e.model)
+		models[e.name] = m
+	}
+	data, err := json.MarshalIndent(map[string]any{
+		"built_images": images, "built_models": models, "context": map[string]any{},
+		"deployment_config": map[string]any{"target": "slurm", "slurm": block},
+	}, "", "  ")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "m.json"), data, 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// result is what a command of assay came to.
+type result struct {
+	t              *testing.T
+	code           int // -1 when a signal ended it
+	stdout, stderr string
+	report.Run     // of stdout, when it is a verdict object
+}
+
+// assay runs assay to its end.
+func (s *site) assay(args ...string) result {
+	s.t.Helper()
+	return s.start(args...).wait()
+}
+
+// runJSON runs m.json and returns the verdict object. The id of the run is "r".
+func (s *site) runJSON(flags ...string) result {
+	s.t.Helper()
+	return s.startRun(flags...).wait()
+}
+
+// startRun begins what runJSON does and does not wait.
+func (s *site) startRun(flags ...string) *running {
+	s.t.Helper()
+	return s.start(append([]string{"run", "-m", "m.json", "--run-id", "r", "--json"}, flags...)...)
+}
+
+// running is an assay in the background, in a session of its own.
+type running struct {
+	site           *site
+	cmd            *exec.Cmd
+	stdout, stderr bytes.Buffer
+	done           chan struct{}
+}
+
+// start begins an assay. It is killed at the end of the test, if it still runs.
+func (s *site) start(args ...string) *running {
+	s.t.Helper()
+	r := &running{site: s, cmd: s.command(s.bin, args...), done: make(chan struct{})}
+	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := r.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	go func() {
+		_ = r.cmd.Wait() // the exit code is asked for later
+		close(r.done)
+	}()
+	s.t.Cleanup(func() {
+		_ = r.cmd.Process.Kill()
+		<-r.done
+	})
+	return r
+}
+
+// e2ePatience bounds every wait of these tests.
+const e2ePatience = 150 * time.Second
+
+// wait waits for the end of an assay.
+func (r *running) wait() result {
+	t := r.site.t
+	t.Helper()
+	select {
+	case <-r.done:
+	case <-time.After(e2ePatience):
+		_ = r.cmd.Process.Kill()
+		<-r.done
+		t.Fatalf("assay %s did not end; it said:\n%s", strings.Join(r.cmd.Args[1:], " "), &r.stderr)
+	}
+	res := result{t: t, code: r.cmd.ProcessState.ExitCode(), stdout: r.stdout.String(), stderr: r.stderr.String()}
+	if strings.HasPrefix(res.stdout, "{") {
+		rep, err := report.Decode(r.stdout.Bytes())
+		if err != nil {
+			t.Fatalf("%v\n%s", err, res.stdout)
+		}
+		res.Run = rep
+	}
+	return res
+}
+
+// eventually waits until done says true.
+func (s *site) eventually(what string, done func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(e2ePatience); !done(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// attempt is the directory of an attempt of a job of the run "r".
+func (s *site) attempt(job string, n int) string {
+	return rundir.AttemptDir(filepath.Join(s.dir, "runs", "r"), job, n)
+}
+
+// begun waits until ranks of a job have left their begin, and the scheduler has
+// given it an id, which it returns.
+func (s *site) begun(job string, attempt int, ranks ...int) (id string) {
+	s.t.Helper()
+	dir := s.attempt(job, attempt)
+	for _, n := range ranks {
+		path := filepath.Join(rundir.RankDir(dir, n), rundir.BeginFile)
+		s.eventually("the begin of a rank, "+path, func() bool { return exists(path) })
+	}
+	s.eventually("the handle of job "+job, func() bool {
+		l, err := rundir.ReadLaunch(s.attempt(job, 1))
+		if err != nil || l.Handle == nil {
+			return false
+		}
+		id = l.Handle.ID
+		return true
+	})
+	return id
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// nodeOf is SLURM's name of the node of a rank, as its begin says.
+func (s *site) nodeOf(job string, attempt, rank int) string {
+	s.t.Helper()
+	data, err := os.ReadFile(filepath.Join(rundir.RankDir(s.attempt(job, attempt), rank), rundir.BeginFile))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var b evidence.Begin
+	if err := json.Unmarshal(data, &b); err != nil {
+		s.t.Fatal(err)
+	}
+	return b.Node
+}
+
+// observations are the lines of scheduler.jsonl of an attempt.
+func (s *site) observations(job string, attempt int) []evidence.Observation {
+	s.t.Helper()
+	data, err := os.ReadFile(filepath.Join(s.attempt(job, attempt), rundir.SchedulerFile))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var all []evidence.Observation
+	for line := range bytes.Lines(data) {
+		var o evidence.Observation
+		if err := json.Unmarshal(line, &o); err != nil {
+			s.t.Fatalf("%v in %s", err, line)
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// want fails the test unless assay ended with the code of a verdict, and every job
+// has it.
+func (r result) want(word verdict.Word) result {
+	r.t.Helper()
+	if r.Verdict != word || r.code != int(r.ExitCode) || len(r.Jobs) == 0 {
+		r.t.Fatalf("verdict %s, exit code %d, want %s\n%s%s", r.Verdict, r.code, word, r.stdout, r.stderr)
+	}
+	for _, j := range r.Jobs {
+		if j.Verdict != word {
+			r.t.Fatalf("job %s: %s, want %s\n%s%s", j.ID, j.Verdict, word, r.stdout, r.stderr)
+		}
+	}
+	return r
+}
+
+// reason fails the test unless the first job has a reason with a code whose
+// subject and message hold all the words.
+func (r result) reason(code string, words ...string) result {
+	r.t.Helper()
+	return r.holds("reason", r.Jobs[0].Reasons, code, words)
+}
+
+// warning does as reason, for the warnings.
+func (r result) warning(code string, words ...string) result {
+	r.t.Helper()
+	return r.holds("warning", r.Jobs[0].Warnings, code, words)
+}
+
+func (r result) holds(kind string, list []verdict.Reason, code string, words []string) result {
+	r.t.Helper()
+	for _, x := range list {
+		lacks := func(w string) bool { return !strings.Contains(x.Subject+" "+x.Message, w) }
+		if x.Code == code && !slices.ContainsFunc(words, lacks) {
+			return r
+		}
+	}
+	r.t.Errorf("no %s %s that names %q\n%s", kind, code, words, r.stdout)
+	return r
+}
