@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"assay/deploy"
 	"assay/pkg/batch"
 	"assay/pkg/plan"
 )
@@ -123,11 +124,26 @@ func (s *scheduler) Submit(ctx context.Context, a plan.Attempt) (batch.Ref, erro
 	if alloc, inside := allocation(s.opt.Env); inside {
 		return s.submitInPlace(ctx, a, alloc)
 	}
+	if err := makeOutputDir(a.Job); err != nil {
+		return batch.Ref{}, err
+	}
 	id, err := s.controllerOf(more(a.Job)).submit(ctx, a)
 	if err != nil {
 		return batch.Ref{}, err
 	}
 	return s.ref(a, id), nil
+}
+
+// makeOutputDir makes the directory that SLURM writes to: it makes none itself, and
+// ends the job at once instead.
+func makeOutputDir(j plan.Job) error {
+	if j.Slurm == nil || j.Slurm.OutputDir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(j.Slurm.OutputDir, 0o755); err != nil {
+		return fmt.Errorf("%w: output_dir cannot be made: %w", deploy.ErrRefused, err)
+	}
+	return nil
 }
 
 func (s *scheduler) ref(a plan.Attempt, id string) batch.Ref {

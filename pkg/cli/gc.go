@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +24,34 @@ type orphan struct {
 	Dir       string `json:"dir"`
 	Pending   int    `json:"jobs_pending"`
 	Cancelled int    `json:"jobs_told_to_stop"`
+	// Lost says that the scheduler has jobs of a run whose directory is not there.
+	Lost      bool     `json:"run_directory_lost,omitempty"`
+	Elsewhere string   `json:"submitted_from,omitempty"` // another host, which may see it
+	JobIDs    []string `json:"job_ids,omitempty"`        // the scheduler's own
+	far       bool     // its directory is not below the runs directory
+}
+
+// describe says what became of an orphan, or what can be done about it.
+func (o orphan) describe(cancel bool) string {
+	switch {
+	case o.Elsewhere != "":
+		return fmt.Sprintf("job %s: the run directory %s is not here, and was made on %s: run gc there", strings.Join(o.JobIDs, ", "), o.Dir, o.Elsewhere)
+	case o.Lost && cancel:
+		return fmt.Sprintf("job %s: the run directory %s is gone, %d told to stop", strings.Join(o.JobIDs, ", "), o.Dir, o.Cancelled)
+	case o.Lost:
+		return fmt.Sprintf("job %s: the run directory %s is gone; end them with: assay gc --cancel", strings.Join(o.JobIDs, ", "), o.Dir)
+	case cancel:
+		return fmt.Sprintf("%d told to stop", o.Cancelled)
+	}
+	return "go on with: assay attach " + o.name()
+}
+
+// name is what the other commands can be given.
+func (o orphan) name() string {
+	if o.far {
+		return o.Dir
+	}
+	return o.RunID
 }
 
 func (a *app) gcCmd() *cobra.Command {
@@ -29,12 +60,13 @@ func (a *app) gcCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gc",
 		Short: "Find runs that have not ended and that no process drives",
-		Long: "gc lists the runs below the runs directory whose driving process is gone while jobs have no verdict. With\n" +
-			"--cancel their jobs are told to stop. No run directory is ever removed.",
+		Long: "gc lists the runs below the runs directory whose driving process is gone while jobs have no verdict. It\n" +
+			"also lists what a scheduler still has of runs that are elsewhere or whose directory is gone, by the names of the\n" +
+			"jobs. With --cancel their jobs are told to stop. No run directory is ever removed.",
 		Example: "  assay gc\n  assay gc --cancel",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.gc(c.Context(), a.runsDir(arg.runs), cancel, arg.json)
+			return a.gc(c.Context(), arg.runs, cancel, arg.json)
 		},
 	}
 	c.Flags().StringVar(&arg.runs, "runs", "", "directory of run directories (default ./runs, or ASSAY_RUNS_DIR)")
@@ -43,13 +75,20 @@ func (a *app) gcCmd() *cobra.Command {
 	return c
 }
 
-func (a *app) gc(ctx context.Context, runs string, cancel, asJSON bool) error {
+func (a *app) gc(ctx context.Context, named string, cancel, asJSON bool) error {
+	runs := a.runsDir(named)
 	ids, problems, err := run.IDs(runs)
-	if err != nil {
+	// Without a name nothing has to be here: a scheduler may have jobs of runs that
+	// were.
+	if err != nil && (named != "" || !errors.Is(err, fs.ErrNotExist)) {
 		return exitcode.With(exitcode.Invalid, err)
 	}
 	found := []orphan{}
+	var known []string
 	for _, id := range ids {
+		if dir, err := filepath.Abs(filepath.Join(runs, id)); err == nil {
+			known = append(known, dir)
+		}
 		o, err := a.orphan(ctx, runs, id, cancel)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("run %s: %w", id, err))
@@ -58,6 +97,11 @@ func (a *app) gc(ctx context.Context, runs string, cancel, asJSON bool) error {
 			found = append(found, *o)
 		}
 	}
+	strays, more := a.strays(ctx, known, cancel)
+	for i := range strays {
+		strays[i].far = true
+	}
+	found, problems = append(found, strays...), append(problems, more...)
 	if err := a.printOrphans(found, cancel, asJSON); err != nil {
 		return err
 	}
@@ -69,11 +113,7 @@ func (a *app) printOrphans(found []orphan, cancel, asJSON bool) error {
 		return writeJSON(a.Out, found)
 	}
 	for _, o := range found {
-		state := "go on with: assay attach " + o.RunID
-		if cancel {
-			state = fmt.Sprintf("%d told to stop", o.Cancelled)
-		}
-		if _, err := fmt.Fprintf(a.Out, "%s: %s without a verdict, %s\n", o.RunID, phrase.Count(o.Pending, "job"), state); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "%s: %s without a verdict, %s\n", o.RunID, phrase.Count(o.Pending, "job"), o.describe(cancel)); err != nil {
 			return err
 		}
 	}

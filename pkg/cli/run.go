@@ -153,6 +153,16 @@ func (a *app) runsFor(flag string, p *run.Prepared) string {
 	return a.runsDir(flag)
 }
 
+// nameOf is what the other commands can be given for a run: its id where they find
+// it by that, else its directory.
+func (a *app) nameOf(r *rundir.Run) string {
+	runs, err := filepath.Abs(a.runsDir(""))
+	if err == nil && filepath.Dir(r.Dir) == runs {
+		return r.Ledger.RunID
+	}
+	return r.Dir
+}
+
 // atOnce is how many jobs are handed to the target at the same time.
 func atOnce(asked, jobs int, t deploy.Target) int {
 	if q, ok := t.(deploy.Queue); asked == 0 && ok && q.Queues() {
@@ -260,10 +270,10 @@ func (a *app) conclude(r *rundir.Run, rep report.Run, o run.Outcome, err error) 
 		if o.Signal == syscall.SIGTERM {
 			code = exitcode.Terminated
 		}
-		fmt.Fprintln(a.Err, "assay: "+o.Describe(rep, r.Ledger.RunID))
+		fmt.Fprintln(a.Err, "assay: "+o.Describe(rep, a.nameOf(r)))
 	}
 	if err != nil {
-		fmt.Fprintf(a.Err, "assay: error: %v\nthe run is in %s; go on with: assay attach %s\n", err, r.Dir, r.Ledger.RunID)
+		fmt.Fprintf(a.Err, "assay: error: %v\nthe run is in %s; go on with: assay attach %s\n", err, r.Dir, a.nameOf(r))
 		if code != exitcode.Fail && o.Signal == nil {
 			code = exitcode.Of(classify(err))
 		}

@@ -103,7 +103,7 @@ func (a *app) unfinished(r *rundir.Run, rep report.Run) exitcode.Code {
 	}
 	if unlock, err := r.Lock(); err == nil {
 		unlock()
-		fmt.Fprintf(a.Err, "assay: the run has not ended, and no process drives it; go on with: assay attach %s\n", r.Ledger.RunID)
+		fmt.Fprintf(a.Err, "assay: the run has not ended, and no process drives it; go on with: assay attach %s\n", a.nameOf(r))
 	}
 	return exitcode.Pending
 }
@@ -178,7 +178,7 @@ func (a *app) follow(ctx context.Context, r *rundir.Run, t deploy.Target, asJSON
 	defer stop()
 	unlock, err := r.WaitLock(ctx)
 	if ctx.Err() != nil {
-		fmt.Fprintf(a.Err, "assay: no longer watching; the run goes on: assay attach %s\n", r.Ledger.RunID)
+		fmt.Fprintf(a.Err, "assay: no longer watching; the run goes on: assay attach %s\n", a.nameOf(r))
 		return exit(exitcode.Of(interrupted(ctx, ctx.Err())))
 	}
 	if err != nil {
@@ -208,7 +208,7 @@ func (a *app) cancelCmd() *cobra.Command {
 		if arg.json {
 			return writeJSON(a.Out, map[string]any{"run_id": r.Ledger.RunID, "jobs_told_to_stop": n})
 		}
-		_, err = fmt.Fprintf(a.Out, "run %s: %s told to stop; see: assay collect %s\n", r.Ledger.RunID, phrase.Count(n, "job"), r.Ledger.RunID)
+		_, err = fmt.Fprintf(a.Out, "run %s: %s told to stop; see: assay collect %s\n", r.Ledger.RunID, phrase.Count(n, "job"), a.nameOf(r))
 		return err
 	})
 }
@@ -230,13 +230,13 @@ func (a *app) background(r *rundir.Run, asJSON bool) error {
 		return err
 	}
 	rep := run.Judge(r)
-	fmt.Fprintf(a.Err, "assay: the run goes on in the background; wait for it with: assay attach %s\n", r.Ledger.RunID)
+	fmt.Fprintf(a.Err, "assay: the run goes on in the background; wait for it with: assay attach %s\n", a.nameOf(r))
 	if asJSON {
 		if err := a.printRun(rep, true); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintln(a.Out, r.Ledger.RunID)
+		fmt.Fprintln(a.Out, a.nameOf(r))
 	}
 	return exit(exitcode.Pending)
 }

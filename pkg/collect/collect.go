@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"assay/pkg/evidence"
+	"assay/pkg/hostlist"
 	"assay/pkg/metric"
 	"assay/pkg/plan"
 	"assay/pkg/regular"
@@ -36,14 +37,32 @@ func Evidence(dir string, a plan.Attempt, cancel *evidence.Cancel) (evidence.Evi
 	}
 	e.Ranks = make([]evidence.Rank, a.Job.WorldSize)
 	over := e.Scheduler != nil && e.Scheduler.Phase.Over()
+	placed := placement(e.Scheduler, a.Job)
 	eachRank(len(e.Ranks), func(rank int) {
 		r := readRank(rundir.RankDir(dir, rank), a.Identity(rank), a.Job, over)
 		if note := e.Scheduler.Note(rank); note != "" && r.State != evidence.RankEnded && r.Unreadable == "" {
 			r.Unreadable = note
 		}
+		if r.Node == "" && r.Host == "" && placed != nil {
+			r.Node = placed[rank/max(a.Job.RanksPerNode, 1)]
+		}
 		e.Ranks[rank] = r
 	})
 	return e, nil
+}
+
+// placement is the node of each node rank, by what the scheduler says of the job's
+// nodes: ranks that left nothing cannot say where they were to run. It is nil when
+// that is not known.
+func placement(o *evidence.Observation, j plan.Job) []string {
+	if o == nil || o.Nodes == "" {
+		return nil
+	}
+	hosts, err := hostlist.Expand(o.Nodes)
+	if err != nil || len(hosts) != j.NNodes || j.WorldSize != j.NNodes*max(j.RanksPerNode, 1) {
+		return nil
+	}
+	return hosts
 }
 
 // eachRank calls f for every rank, on all processors: a job has up to tens of

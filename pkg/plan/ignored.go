@@ -33,7 +33,7 @@ func (p *planner) warnAboutDeployment() {
 	dep := p.m.Deployment
 	p.warnAbout([]unheeded{
 		{dep.Debug.Value, "debug", "nothing more is printed"},
-		{dep.RankBinary != "", "rank_binary", "ranks run under the assay that runs this"},
+		{dep.RankBinary != "" && p.target == "local", "rank_binary", "ranks run under the assay that runs this"},
 		{len(dep.Verdict) > 0, "verdict", "cards say how they are judged"},
 	}, dep.Pointer)
 }

@@ -68,6 +68,9 @@ func NewJob(h JobHeader, e evidence.Evidence, v verdict.Verdict) Job {
 		j.Measurements = append(j.Measurements, newMeasurement(m))
 	}
 	j.StartedAt, j.FinishedAt = span(e.Ranks)
+	if o := e.Scheduler; o != nil {
+		j.Scheduler = &Scheduler{Source: valid(o.Source), JobID: valid(o.JobID), State: valid(o.Word), Detail: valid(o.Detail), Restarts: o.Restarts}
+	}
 	return j
 }
 

@@ -80,14 +80,30 @@ func targetLines(e evidence.Evidence) []string {
 		if o.Word != "" {
 			line += " (" + o.Word + ")"
 		}
+		if o.JobID != "" {
+			line += ", job " + o.JobID
+		}
+		if o.Nodes != "" {
+			line += " on " + o.Nodes
+		}
 		lines = append(lines, detail(line, o.Detail))
 	} else {
 		lines = append(lines, "no observation, from which nothing is concluded")
+	}
+	for i, start := range earlier(e.Scheduler) {
+		lines = append(lines, detail(fmt.Sprintf("start %d: %s", i+1, start.Word), start.Nodes))
 	}
 	if e.Cancel != nil {
 		lines = append(lines, "cancelled by "+e.Cancel.By)
 	}
 	return lines
+}
+
+func earlier(o *evidence.Observation) []evidence.Earlier {
+	if o == nil {
+		return nil
+	}
+	return o.Earlier
 }
 
 // rankLines describes the ranks, the failing ones first when not all fit.

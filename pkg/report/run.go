@@ -49,6 +49,7 @@ type Job struct {
 	Rule           string           `json:"rule"`      // the row of the truth table that decided
 	Attempts       int              `json:"attempts"`  // how many were made; the last one is judged
 	Directory      string           `json:"directory"` // of the judged attempt, from the run directory
+	Scheduler      *Scheduler       `json:"scheduler"` // what the target said last; null when it said nothing
 	StartedAt      Time             `json:"started_at"`
 	FinishedAt     Time             `json:"finished_at"`
 	ElapsedSeconds float64          `json:"elapsed_seconds"` // of the rank that ran longest, by its own clock
@@ -56,6 +57,15 @@ type Job struct {
 	Warnings       []verdict.Reason `json:"warnings"`
 	Ranks          []Rank           `json:"ranks"`
 	Measurements   []Measurement    `json:"measurements"`
+}
+
+// Scheduler is the target's last word on a job.
+type Scheduler struct {
+	Source   string `json:"source"`           // what was asked: "squeue", "squeue, sacct", "markers" …
+	JobID    string `json:"job_id,omitempty"` // the target's own
+	State    string `json:"state"`            // its own word; empty when it has none
+	Detail   string `json:"detail,omitempty"`
+	Restarts int    `json:"restarts,omitempty"` // how often it started the job again
 }
 
 // Rank says how one rank ended.

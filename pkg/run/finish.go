@@ -22,6 +22,7 @@ func Finish(r *rundir.Run, notice func(string)) (report.Run, error) {
 	for _, j := range rep.Jobs {
 		errs = append(errs, writeJobVerdict(r, j))
 	}
+	gather(r, rep, notice)
 	if rep.Pending() > 0 {
 		return rep, errors.Join(errs...)
 	}

@@ -15,7 +15,7 @@ func (o Outcome) Describe(rep report.Run, id string) string {
 	for _, j := range rep.Jobs {
 		switch {
 		case j.Verdict == verdict.Pending:
-		case len(j.Nodes) == 0:
+		case j.StartedAt.IsZero():
 			dropped++
 		default:
 			judged++

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"assay/deploy"
+	"assay/pkg/rundir"
+)
+
+// strays looks for jobs that runs left with a scheduler: those of runs that nobody
+// drives, wherever their directory is, and those whose run directory is gone. known
+// are the run directories that have been looked at.
+func (a *app) strays(ctx context.Context, known []string, cancel bool) (found []orphan, problems []error) {
+	for _, t := range a.targets() {
+		l, ok := t.(deploy.Lister)
+		if !ok {
+			continue
+		}
+		jobs, err := l.List(ctx)
+		if errors.Is(err, deploy.ErrUnavailable) {
+			a.log.Debug("the jobs of a scheduler could not be listed", "target", t.Name(), "error", err)
+			continue
+		}
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		for _, group := range byRun(jobs) {
+			o, err := a.stray(ctx, t, group, known, cancel)
+			if err != nil {
+				problems = append(problems, fmt.Errorf("run %s: %w", group[0].RunID, err))
+			}
+			if o != nil {
+				found = append(found, *o)
+			}
+		}
+	}
+	return found, problems
+}
+
+// byRun groups jobs by their run, in the order of the scheduler.
+func byRun(jobs []deploy.Listed) [][]deploy.Listed {
+	var groups [][]deploy.Listed
+	for _, j := range jobs {
+		at := slices.IndexFunc(groups, func(g []deploy.Listed) bool { return g[0].Nonce == j.Nonce })
+		if at < 0 {
+			groups = append(groups, []deploy.Listed{j})
+			continue
+		}
+		groups[at] = append(groups[at], j)
+	}
+	return groups
+}
+
+// stray looks at the jobs of one run; nil means that they are somebody's.
+func (a *app) stray(ctx context.Context, t deploy.Target, jobs []deploy.Listed, known []string, cancel bool) (*orphan, error) {
+	dir := jobs[0].RunDir
+	if slices.Contains(known, dir) {
+		return nil, nil // its run was looked at
+	}
+	if r, err := rundir.Open(dir); dir != "" && err == nil && r.Ledger.Nonce == jobs[0].Nonce {
+		return a.orphan(ctx, filepath.Dir(dir), filepath.Base(dir), cancel)
+	}
+	o := &orphan{RunID: jobs[0].RunID, Dir: dir, Pending: len(jobs), Lost: true}
+	for _, j := range jobs {
+		o.JobIDs = append(o.JobIDs, j.Handle.ID)
+	}
+	host, err := os.Hostname()
+	if err != nil || jobs[0].Host != host {
+		o.Elsewhere = jobs[0].Host // its directory may be on a disk of that host
+		return o, err
+	}
+	if !cancel {
+		return o, nil
+	}
+	var errs []error
+	for _, j := range jobs {
+		err := t.Cancel(ctx, j.Handle)
+		if err == nil {
+			o.Cancelled++
+		}
+		errs = append(errs, err)
+	}
+	return o, errors.Join(errs...)
+}
