@@ -1,9 +1,9 @@
 // Package envfile reads an env_file: the variables that a site or a user keeps
 // in a file beside the manifest. A shell file is sourced by bash, a dotenv file
-// is parsed and nothing in it is executed.
+// is parsed and nothing in it is executed. It also loads environment modules.
 //
-// Order of precedence, weakest first: the inherited environment, the env_file,
-// the manifest's env_vars.
+// Order of precedence, weakest first: the inherited environment, the modules, the
+// env_file, the manifest's env_vars.
 //
 // Values are secrets to this package. Vars never prints one, and errors carry
 // bash's own words without those of the file, source lines and traces, and what

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"mvdan.cc/sh/v3/syntax"
 	"pgregory.net/rapid"
 
 	"assay/pkg/exitcode"
@@ -70,83 +71,106 @@ func (s *site) refused(module string, names []string, says ...string) {
 	}
 }
 
-// real is a site with Environment Modules as Debian has them.
-func real(t *testing.T) *site {
+// tools are the real ones: packages of Debian, and where they are. Only one of
+// them can be installed at a time.
+func tools() map[string]string {
+	return map[string]string{"environment-modules": "/usr/share/modules", "lmod": "/usr/share/lmod/lmod"}
+}
+
+// eachTool runs a test with either of them.
+func eachTool(t *testing.T, test func(t *testing.T, s *site, tool string)) {
+	for tool, home := range tools() {
+		t.Run(tool, func(t *testing.T) { test(t, real(t, tool, home), tool) })
+	}
+}
+
+// real is a site with a real tool.
+func real(t *testing.T, tool, home string) *site {
 	t.Helper()
-	if _, err := os.Stat("/usr/share/modules/init/bash"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("install the package environment-modules: ", err)
+	if _, err := os.Stat(filepath.Join(home, "init/bash")); err != nil {
+		if os.Getenv("CI") == "true" && tool == "environment-modules" {
+			t.Fatalf("install the package %s: %v", tool, err)
 		}
-		t.Skip("environment-modules is not installed")
+		t.Skipf("%s is not installed", tool)
 	}
 	s := newSite(t)
 	s.file("mf/compiler/9", "#%Module\nprepend-path PATH /opt/compiler/9/bin\nsetenv COMPILER nine\nunsetenv GONE\n")
 	s.file("mf/compiler/10", "#%Module\nsetenv COMPILER ten\n")
 	s.file("mf/other/1", "#%Module\nconflict compiler\nsetenv OTHER 1\n")
 	s.file("mf/mpi/4", "#%Module\nprereq compiler\nsetenv MPI \"with $::env(COMPILER)\"\n")
-	s.file("mf/odd name/1", "#%Module\nsetenv ODD yes\n")
 	s.file("mf/broken/1", "#%Module\nno-such-command\n")
 	s.file("mf/chatty/1", "#%Module\nputs stderr {ERROR: only talk, nothing more}\nsetenv CHATTY 1\n")
 	s.file("mf/leaky/1", "#%Module\nputs stderr \"token is $::env(MY_TOKEN)\"\nexit 1\n")
-	s.base = append(s.base, "MODULEPATH="+filepath.Join(s.dir, "mf"), "MODULESHOME=/usr/share/modules")
+	s.base = append(s.base, "MODULEPATH="+filepath.Join(s.dir, "mf"), "MODULESHOME="+home)
 	return s
 }
 
 func TestModules(t *testing.T) {
-	s := real(t)
-	vars, err := s.load("compiler/9", "mpi/4", "odd name/1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{
-		"COMPILER": "nine", "MPI": "with nine", "ODD": "yes", "PATH": "/opt/compiler/9/bin:/usr/bin:/bin",
-		"LOADEDMODULES": "compiler/9:mpi/4:odd name/1",
-	} {
-		if got, _ := vars.Lookup(name); got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
+	eachTool(t, func(t *testing.T, s *site, _ string) {
+		vars, err := s.load("compiler/9", "mpi/4")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if fmt.Sprint(vars.Unset()) != "[GONE]" {
-		t.Errorf("unset: %v", vars.Unset())
-	}
-	for _, name := range vars.Names() {
-		if strings.HasPrefix(name, ownPrefix) || name == "KEPT" || name == messageLanguage {
-			t.Errorf("%s was changed", name)
+		for name, want := range map[string]string{
+			"COMPILER": "nine", "MPI": "with nine", "PATH": "/opt/compiler/9/bin:/usr/bin:/bin", "LOADEDMODULES": "compiler/9:mpi/4",
+		} {
+			if got, _ := vars.Lookup(name); got != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
 		}
-	}
+		if fmt.Sprint(vars.Unset()) != "[GONE]" {
+			t.Errorf("unset: %v", vars.Unset())
+		}
+		for _, name := range vars.Names() {
+			if strings.HasPrefix(name, ownPrefix) || name == "KEPT" || name == messageLanguage {
+				t.Errorf("%s was changed", name)
+			}
+		}
+	})
 }
 
 func TestModulesThatFail(t *testing.T) {
-	s := real(t)
-	s.refused("nope/1", []string{"compiler/9", "nope/1", "mpi/4"}, `environment module "nope/1" cannot be loaded`, "ERROR: Unable to locate a modulefile for 'nope/1'")
-	s.refused("other/1", []string{"compiler/9", "other/1"}, "conflict")
-	s.refused("broken/1", []string{"broken/1"}, "no-such-command")
-	s.base = append(s.base, "MY_TOKEN=hunter2")
-	s.refused("leaky/1", []string{"leaky/1"}, "token is ***")
-	s.refused("--help", []string{"--help"}, "no name of a module")
-	s.refused("", []string{""}, "no name of a module")
-	s.refused("a\nb", []string{"compiler/9", "a\nb"}, "no name of a module")
-	s.refused("$(touch ran)'\"`id`", []string{"$(touch ran)'\"`id`"}, "Unable to locate")
-	if _, err := os.Stat(filepath.Join(s.dir, "ran")); err == nil {
-		t.Error("the name was executed")
-	}
-	if vars, err := s.load("chatty/1"); err != nil {
-		t.Errorf("%v, %v", vars, err)
+	eachTool(t, func(t *testing.T, s *site, tool string) {
+		unknown := "ERROR: Unable to locate a modulefile for 'nope/1'"
+		if tool == "lmod" {
+			unknown = `Lmod has detected the following error: The following module(s) are unknown:; "nope/1"`
+		}
+		s.refused("nope/1", []string{"compiler/9", "nope/1", "mpi/4"}, `environment module "nope/1" cannot be loaded: `+unknown)
+		s.refused("other/1", []string{"compiler/9", "other/1"}, "compiler", "other/1")
+		s.refused("broken/1", []string{"broken/1"}, "no-such-command")
+		s.refused("$(touch ran)'\"`id`", []string{"$(touch ran)'\"`id`"})
+		if _, err := os.Stat(filepath.Join(s.dir, "ran")); err == nil {
+			t.Error("the name was executed")
+		}
+		s.base = append(s.base, "MY_TOKEN=hunter2")
+		s.file("mf/silent/1", "#%Module\nexit 1\n")
+		s.refused("silent/1", []string{"silent/1"})
+		s.refused("leaky/1", []string{"leaky/1"}, "token is ***")
+		if vars, err := s.load("chatty/1"); err != nil {
+			t.Errorf("%v, %v", vars, err)
+		}
+	})
+}
+
+func TestNamesThatAreNone(t *testing.T) {
+	for _, name := range []string{"", "--help", "a\nb", "a\x00b", "\x1b[31m"} {
+		fake(t, `module() { touch ran; }`).refused(name, []string{"compiler/9", name}, "no name of a module")
 	}
 }
 
 // A module that is loaded already, by the site's own start files, is fine.
 func TestModuleThatIsLoadedAlready(t *testing.T) {
-	s := real(t)
-	vars, err := s.load("compiler/10")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.base = vars.Apply(s.base)
-	again, err := s.load("compiler/10")
-	if err != nil || len(again.Names()) > 0 && fmt.Sprint(again.Names()) != "[BASH_ENV]" {
-		t.Errorf("%v, %v", again, err)
-	}
+	eachTool(t, func(t *testing.T, s *site, _ string) {
+		vars, err := s.load("compiler/10")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.base = vars.Apply(s.base)
+		again, err := s.load("compiler/10")
+		if _, changed := again.Lookup("COMPILER"); err != nil || changed {
+			t.Errorf("%v, %v", again, err)
+		}
+	})
 }
 
 // The function is found in every place that a site may keep it in.
@@ -193,8 +217,9 @@ func TestStatusThatSaysNothing(t *testing.T) {
 			`module() { case $2 in good*) export GOOD=1;; *) printf 'Lmod has detected the following error: The following module(s) are unknown: "%s"\n\nPlease check the spelling\n' "$2" >&2;; esac; }`,
 			"bad/1", `Lmod has detected the following error: The following module(s) are unknown: "bad/1"`,
 		},
-		"Lmod with a status": {`module() { [ "$2" = good/1 ] || { echo "unknown: $2"; return 3; }; }`, "bad/1", "unknown: bad/1"},
-		"silent status":      {`module() { [ "$2" = good/1 ] || return 3; }`, "bad/1", "returned status 3 and said nothing"},
+		"Lmod that loaded nothing": {`LMOD_CMD=/bin/true; module() { [ "$1" = load ] || return 1; [ "$2" != good/1 ] || export LOADEDMODULES=good/1; }`, "bad/1", "said nothing, and it is not loaded"},
+		"Lmod with a status":       {`module() { [ "$2" = good/1 ] || { echo "unknown: $2"; return 3; }; }`, "bad/1", "unknown: bad/1"},
+		"silent status":            {`module() { [ "$2" = good/1 ] || return 3; }`, "bad/1", "returned status 3 and said nothing"},
 		"its program is gone": {
 			`module() { [ "$2" = good/1 ] || eval "$(/no/such/modulecmd bash "$@")"; }`,
 			"bad/1", "/no/such/modulecmd: No such file or directory",
@@ -240,6 +265,20 @@ func TestModulesInTime(t *testing.T) {
 	if _, err := loadModules(ctx, o, []string{"slow/1"}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
+}
+
+func TestModuleScriptParses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringMatching(`[^\x00]{0,12}`)
+		script, err := moduleScript(map[string]string{"BASH_ENV": "/" + word.Draw(t, "file"), "LMOD_PKG": "/" + word.Draw(t, "home")},
+			[]string{word.Draw(t, "module")}, []string{word.Draw(t, "init")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), ""); err != nil {
+			t.Fatalf("%v\n%s", err, script)
+		}
+	})
 }
 
 // Whatever a module is called, the tool is asked for just that.
