@@ -32,7 +32,7 @@ var layers = []struct {
 	{"deploy", "the target seam"},
 	{"pkg/rundir pkg/envfile pkg/document pkg/probe pkg/report", "edges that know files, processes, formats"},
 	{"pkg/rank pkg/collect pkg/discover pkg/perfcsv pkg/batch", "what works on them"},
-	{"deploy/local deploy/slurm deploy/deploytest", "the targets, and the suite that each passes"},
+	{"deploy/local deploy/slurm deploy/deploytest deploy/slurm/slurmtest", "the targets, the suite that each passes, and the cluster that tests use"},
 	{"pkg/lint", "checks every kind of file"},
 	{"pkg/build pkg/run", "the flows"},
 	{"pkg/progress", "shows a flow"},

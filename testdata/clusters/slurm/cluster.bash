@@ -6,6 +6,9 @@
 # the SLURM_CONF of this cluster, because numbers of processes are used again,
 # and the environment of a zombie is empty.
 
+# A pipe into grep does not use -q: it would end the writer with SIGPIPE, and
+# pipefail would call that a failure.
+
 say() { echo "slurm cluster: $*" >&2; }
 die() {
 	say "$*"
@@ -35,7 +38,7 @@ daemons() {
 	nodes
 }
 
-known() { daemons | grep -qxF -e "$1" || die "no daemon $1 in $DIR: there are $(daemons | xargs)"; }
+known() { daemons | grep -xF -e "$1" >/dev/null || die "no daemon $1 in $DIR: there are $(daemons | xargs)"; }
 
 pid_of() {
 	local p
@@ -56,9 +59,12 @@ launch() {
 		--skip-networking --innodb-lock-wait-timeout=900 --innodb-flush-log-at-trx-commit=2) ;;
 	slurmdbd) cmd=(slurmdbd -D) ;;
 	slurmctld) cmd=(slurmctld -D) ;;
-	# It must not be the user of SLURM; SLURM_JWT makes it ask with its clients' tokens.
-	slurmrestd) cmd=(env SLURM_JWT=daemon slurmrestd -u daemon -g daemon -a rest_auth/jwt
-		"127.0.0.1:$(($(conf SlurmctldPort) + 2))") ;;
+	slurmrestd)
+		# It must not be the user of SLURM; SLURM_JWT makes it ask with its clients' tokens.
+		cmd=(env SLURM_JWT=daemon slurmrestd -u daemon -g daemon -a rest_auth/jwt)
+		accounted || cmd+=(-s "openapi/v0.0.36,openapi/v0.0.37,openapi/v0.0.38") # not those of slurmdbd
+		cmd+=("127.0.0.1:$(($(conf SlurmctldPort) + 2))")
+		;;
 	*) cmd=(slurmd -D -N "$name") ;;
 	esac
 	setsid "${cmd[@]}" </dev/null >>"$DIR/log/$name.out" 2>&1 9>&- &
@@ -120,7 +126,7 @@ stepds() {
 	for p in /proc/[0-9]*; do
 		exe=$(readlink "$p/exe" 2>/dev/null) || continue
 		case $exe in
-		*/slurmstepd*) if find "$p/fd" -lname "$DIR/log/${1:-*}.log" 2>/dev/null | grep -q .; then echo "${p#/proc/}"; fi ;;
+		*/slurmstepd*) if find "$p/fd" -lname "$DIR/log/${1:-*}.log" 2>/dev/null | grep . >/dev/null; then echo "${p#/proc/}"; fi ;;
 		esac
 	done
 }
@@ -171,15 +177,17 @@ slay() {
 		gone "$1" 50 || true
 	fi
 	rm -f "$DIR/run/$1.pid"
-	if nodes | grep -qxF -e "$1"; then end_jobs "$1"; fi
+	if nodes | grep -xF -e "$1" >/dev/null; then end_jobs "$1"; fi
 }
 
-# logs [LINES] prints the ends of the daemons' logs.
+# logs [LINES] prints the ends of the daemons' logs. Those of SLURM write the same
+# to NAME.log and, as they run in the foreground, to NAME.out.
 logs() {
 	local f
 	for f in "$DIR"/log/*; do
 		case $f in */await-*) continue ;; esac
 		[ -s "$f" ] || continue
+		if [ "${f%.out}" != "$f" ] && [ -s "${f%.out}.log" ]; then continue; fi
 		echo "--- ${f#"$DIR"/}"
 		tail -n "${1:-30}" "$f"
 	done
