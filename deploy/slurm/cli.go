@@ -46,9 +46,9 @@ func submitError(err error) error {
 	}
 	switch {
 	case f.late, f.code < 0, says(f, "Socket timed out", "Zero Bytes were transmitted", "Unexpected message received", "Transport endpoint", "Connection reset", "Broken pipe"):
-		return fmt.Errorf("%w: sbatch: %w", deploy.ErrAmbiguous, err)
+		return fmt.Errorf("%w: %w", deploy.ErrAmbiguous, err)
 	case says(f, "Unable to contact slurm controller", "Connection refused", "in standby mode"):
-		return fmt.Errorf("%w: sbatch: %w", deploy.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", deploy.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%w: %w", deploy.ErrRefused, err)
 }
@@ -67,7 +67,7 @@ const queueFields = "JobID:20|,State:24|,RestartCnt:10|,exit_code:16|,SubmitTime
 func (c *cli) queue(ctx context.Context, users []string) ([]row, error) {
 	out, err := c.tools.run(ctx, clock(), "squeue", "--noheader", "--states=all", "--user="+strings.Join(users, ","), "--Format="+queueFields)
 	if err != nil {
-		return nil, fmt.Errorf("%w: squeue: %w", deploy.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", deploy.ErrUnavailable, err)
 	}
 	return parseQueue(out), nil
 }
@@ -125,7 +125,7 @@ func (c *cli) history(ctx context.Context, ids []string) ([]row, error) {
 		case errors.As(err, &f) && says(f, "accounting storage is disabled"):
 			return nil, batch.ErrNoHistory
 		case errors.As(err, &f):
-			return nil, fmt.Errorf("%w: sacct: %w", deploy.ErrUnavailable, err)
+			return nil, fmt.Errorf("%w: %w", deploy.ErrUnavailable, err)
 		case errors.Is(err, deploy.ErrUnavailable): // no such tool
 			return nil, fmt.Errorf("%w: %w", batch.ErrNoHistory, err)
 		case err != nil:
@@ -185,7 +185,7 @@ func (c *cli) cancel(ctx context.Context, id, name string) error {
 		return nil // it has ended
 	}
 	if err != nil {
-		return fmt.Errorf("scancel %s: %w", id, err)
+		return fmt.Errorf("job %s: %w", id, err)
 	}
 	return nil
 }

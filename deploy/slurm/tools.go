@@ -39,7 +39,7 @@ func (f *failure) Error() string {
 	case f.late:
 		return fmt.Sprintf("%s gave no answer within %s", f.command, phrase.Seconds(f.limit.Seconds()))
 	case f.said != "":
-		return f.said
+		return f.command + ": " + f.said
 	}
 	return fmt.Sprintf("%s ended with exit code %d and said nothing", f.command, f.code)
 }
@@ -71,7 +71,7 @@ func (t tools) run(ctx context.Context, extra []string, name string, args ...str
 	if ctx.Err() != nil {
 		return out.String(), ctx.Err()
 	}
-	f := &failure{command: name, said: phrase.Line(strings.TrimSpace(said.String())), code: -1, limit: limit, late: limited.Err() != nil}
+	f := &failure{command: name, said: ownWords(name, said.String()), code: -1, limit: limit, late: limited.Err() != nil}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		f.code = exit.ExitCode()
@@ -79,6 +79,19 @@ func (t tools) run(ctx context.Context, extra []string, name string, args ...str
 		f.said = fmt.Sprintf("%s could not be run: %v", path, err)
 	}
 	return out.String(), f
+}
+
+// ownWords is what a command wrote to stderr, on one line and without its own name
+// before each part.
+func ownWords(name, text string) string {
+	var parts []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), name+": ")
+		if line = strings.TrimPrefix(line, "error: "); line != "" {
+			parts = append(parts, phrase.Line(line))
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // find looks for a command in the PATH of the environment.

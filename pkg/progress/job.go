@@ -20,6 +20,9 @@ type jobLine struct {
 	dir    string // attempt directory
 	world  int
 	since  time.Time
+	queued bool      // it waits in a queue of the target
+	state  string    // what the target says of a job that is queued
+	looked time.Time // when the markers were counted last
 	begun  []bool
 	ended  []bool
 	nBegun int
@@ -29,7 +32,7 @@ type jobLine struct {
 
 func newJobLine(e run.Event) *jobLine {
 	n := e.Job.WorldSize
-	j := &jobLine{id: e.Job.ID, dir: e.Dir, world: n, since: time.Now(), begun: make([]bool, n), ended: make([]bool, n)}
+	j := &jobLine{id: e.Job.ID, dir: e.Dir, world: n, since: time.Now(), queued: e.Queued, begun: make([]bool, n), ended: make([]bool, n)}
 	for rank := range n {
 		for _, stream := range []string{rundir.StdoutFile, rundir.StderrFile} {
 			label := e.Job.ID
@@ -42,11 +45,21 @@ func newJobLine(e run.Event) *jobLine {
 	return j
 }
 
+// maxLook is the longest time between two looks at the markers.
+const maxLook = 2 * time.Second
+
 // text is the live line of the job.
 func (j *jobLine) text(now time.Time) string {
-	j.look()
+	// What costs the more the more ranks there are is done the less often the longer
+	// the job runs.
+	if now.Sub(j.looked) >= min(now.Sub(j.since)/50, maxLook) {
+		j.look()
+		j.looked = now
+	}
 	state := "starting"
 	switch {
+	case j.queued && j.nBegun == 0 && j.state != "":
+		state = j.state
 	case j.nEnded == j.world:
 		state = "ending"
 	case j.nBegun > 0:

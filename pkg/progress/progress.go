@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"assay/pkg/evidence"
 	"assay/pkg/phrase"
 	"assay/pkg/report"
 	"assay/pkg/run"
@@ -92,8 +94,14 @@ func (p *Printer) Event(e run.Event) {
 	case run.EventSubmitted:
 		p.jobs = append(p.jobs, newJobLine(e))
 		if !p.live() {
-			p.say("%s: running %s (%s)", phrase.Line(e.Job.ID), phrase.Count(e.Job.WorldSize, "rank"), phrase.Line(e.Handle.ID))
+			verb := "running"
+			if e.Queued {
+				verb = "submitted"
+			}
+			p.say("%s: %s %s (%s)", phrase.Line(e.Job.ID), verb, phrase.Count(e.Job.WorldSize, "rank"), phrase.Line(e.Handle.ID))
 		}
+	case run.EventObserved:
+		p.observed(e)
 	case run.EventEnded:
 		p.ended(e)
 	case run.EventNotice:
@@ -102,6 +110,38 @@ func (p *Printer) Event(e run.Event) {
 	}
 	if p.live() {
 		p.draw()
+	}
+}
+
+// observed shows what the target says of a job that is in a queue of it.
+func (p *Printer) observed(e run.Event) {
+	i := slices.IndexFunc(p.jobs, func(j *jobLine) bool { return j.id == e.Job.ID })
+	if i < 0 || !p.jobs[i].queued {
+		return
+	}
+	if p.jobs[i].dir != e.Dir { // it was started again
+		p.jobs[i] = newJobLine(e)
+		p.jobs[i].queued = true
+	}
+	state := strings.ToLower(e.Seen.Word)
+	switch {
+	case e.Seen.Phase == evidence.PhaseEnding:
+		state = "ending"
+	case state == "":
+		state = e.Seen.Phase.String()
+	}
+	if e.Seen.Nodes != "" {
+		state += " on " + e.Seen.Nodes
+	}
+	if e.Seen.Detail != "" {
+		state += ", " + e.Seen.Detail
+	}
+	if state == p.jobs[i].state {
+		return
+	}
+	p.jobs[i].state = state
+	if !p.live() {
+		p.say("%s: %s", phrase.Line(e.Job.ID), phrase.Line(state))
 	}
 }
 
@@ -141,10 +181,20 @@ func (p *Printer) erase() {
 	}
 }
 
+// mostLines is how many jobs are shown on the screen: lines that have scrolled away
+// cannot be drawn again.
+const mostLines = 12
+
 // draw puts a line a job on the screen.
 func (p *Printer) draw() {
-	for _, j := range p.jobs {
-		line := j.text(time.Now())
+	now := time.Now()
+	for i, j := range p.jobs {
+		if i == mostLines {
+			fmt.Fprintf(p.opt.Out, "… and %s more\n", phrase.Count(len(p.jobs)-i, "job"))
+			p.rows++
+			return
+		}
+		line := j.text(now)
 		if r := []rune(line); len(r) >= p.opt.Width {
 			line = string(r[:p.opt.Width-1])
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,10 +22,12 @@ import (
 type Event struct {
 	Kind   EventKind
 	Job    *plan.Job
-	Dir    string        // attempt directory
-	Handle deploy.Handle // Submitted
-	Result *report.Job   // Ended
-	Text   string        // Notice
+	Dir    string               // attempt directory
+	Handle deploy.Handle        // Submitted
+	Queued bool                 // Submitted: the job waits in a queue of the target
+	Seen   evidence.Observation // Observed
+	Result *report.Job          // Ended
+	Text   string               // Notice
 }
 
 // EventKind tells events apart.
@@ -34,6 +37,7 @@ type EventKind int
 const (
 	EventUnknown EventKind = iota
 	EventSubmitted
+	EventObserved // the target says something new of a job that has not ended
 	EventEnded
 	EventNotice // something a person should know
 )
@@ -71,9 +75,10 @@ type flight struct {
 type activeJob struct {
 	attempt plan.Attempt // of the newest start
 	handle  deploy.Handle
-	unkept  bool      // an observation could not be kept, which was told
-	pending time.Time // since when it has been seen to wait, zero when it does not
-	givenUp bool      // it waited too long and was told to stop
+	seen    evidence.Observation // the last that was told
+	unkept  bool                 // an observation could not be kept, which was told
+	pending time.Time            // since when it has been seen to wait, zero when it does not
+	givenUp bool                 // it waited too long and was told to stop
 }
 
 // Drive submits what is planned, at most Concurrency jobs at once, and returns
@@ -220,11 +225,16 @@ func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 		d.notice("job %s could not be submitted yet (%d in a row): %v", e.ID, f.unsubmitted, err)
 		return nil
 	case err != nil:
-		return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, err.Error(), nil), d.finish(e))
+		return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, saidBy(err), nil), d.finish(e))
 	}
 	f.unsubmitted = 0
 	d.adopt(f, a, h)
 	return d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h})
+}
+
+// saidBy is what the target said, without the kind of error that it is.
+func saidBy(err error) string {
+	return strings.TrimPrefix(err.Error(), deploy.ErrRefused.Error()+": ")
 }
 
 // ask resolves an ambiguous answer to a submission: by asking for the job, never
@@ -268,6 +278,7 @@ func (d *Driver) observe(ctx context.Context, f *flight) (ended, stop bool) {
 	for i, a := range f.active {
 		d.keep(f, &a, seen[i])
 		if !seen[i].Phase.Over() {
+			d.tell(&a, seen[i])
 			d.heedPending(ctx, f, &a, seen[i])
 			still = append(still, a)
 			continue
@@ -314,6 +325,14 @@ func (d *Driver) keep(f *flight, a *activeJob, o evidence.Observation) {
 	if err != nil && !a.unkept {
 		a.unkept = true // one complaint a job is enough
 		d.failed(f, fmt.Errorf("job %s: what the target said could not be kept: %w", a.attempt.Job.ID, err))
+	}
+}
+
+// tell passes on what is new in what the target said of a job.
+func (d *Driver) tell(a *activeJob, o evidence.Observation) {
+	if o.Phase != evidence.PhaseUnknown && !o.Same(a.seen) {
+		a.seen = o
+		d.event(Event{Kind: EventObserved, Job: &a.attempt.Job, Dir: a.attempt.Dir, Seen: o})
 	}
 }
 

@@ -176,7 +176,7 @@ func TestRefusalIsAnErrorWithTheTargetsWords(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"a": "ERROR", "b": "PASS"}, words(rep)); diff != "" {
 		t.Error(diff)
 	}
-	if got := rep.Jobs[0].Reasons[0]; got.Code != "LAUNCH_REFUSED" || got.Message != "the target refused the job: refused: invalid partition" {
+	if got := rep.Jobs[0].Reasons[0]; got.Code != "LAUNCH_REFUSED" || got.Message != "the target refused the job: invalid partition" {
 		t.Errorf("reason is %+v", got)
 	}
 }

@@ -50,7 +50,8 @@ func (d *Driver) resume(ctx context.Context, f *flight) error {
 // adopt takes on a job that runs already.
 func (d *Driver) adopt(f *flight, a plan.Attempt, h deploy.Handle) {
 	f.active = append(f.active, activeJob{attempt: a, handle: h})
-	d.event(Event{Kind: EventSubmitted, Job: &a.Job, Dir: a.Dir, Handle: h})
+	q, queues := d.Target.(deploy.Queue)
+	d.event(Event{Kind: EventSubmitted, Job: &a.Job, Dir: a.Dir, Handle: h, Queued: queues && q.Queues()})
 }
 
 // findLost settles a submission that had no answer.
