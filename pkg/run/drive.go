@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"assay/deploy"
 	"assay/pkg/evidence"
-	"assay/pkg/phrase"
 	"assay/pkg/plan"
 	"assay/pkg/report"
 	"assay/pkg/rundir"
-	"assay/pkg/verdict"
 )
 
 // Event is one step of a run, for whoever shows progress.
@@ -179,195 +176,6 @@ func (d *Driver) drop(e rundir.Entry, by string) error {
 		return err
 	}
 	return d.finish(e)
-}
-
-// fill submits jobs until enough of them run. Between two of them a signal is
-// heeded. stop says that the driver shall leave the jobs alone and return.
-func (d *Driver) fill(ctx context.Context, f *flight) (stop bool) {
-	for len(f.queue) > 0 && len(f.active) < d.Run.Ledger.Concurrency && !f.stopping && !time.Now().Before(f.submitAt) {
-		e := f.queue[0]
-		f.queue = f.queue[1:]
-		d.failed(f, d.launch(ctx, f, e))
-		select {
-		case sig := <-d.Signals:
-			return d.onSignal(f, sig)
-		default:
-		}
-		if f.cancel != nil || ctx.Err() != nil {
-			break
-		}
-	}
-	return ctx.Err() != nil
-}
-
-// submitTries is how often a target that cannot be reached is asked to take a
-// job: with the pauses between, for about three minutes.
-const submitTries = 10
-
-// launch submits one job and takes it on, or finishes it when it was refused.
-func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
-	a, _, err := lastAttempt(d.Run, e)
-	if err != nil {
-		return err
-	}
-	intent := rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchIntent}}
-	if err := d.Run.WriteLaunch(a.Dir, intent); err != nil {
-		return fmt.Errorf("job %s was not submitted: %w", e.ID, err)
-	}
-	h, err := d.Target.Submit(ctx, a)
-	switch {
-	case errors.Is(err, deploy.ErrAmbiguous):
-		return d.ask(ctx, f, e, a, err)
-	case errors.Is(err, deploy.ErrUnavailable) && f.unsubmitted+1 < submitTries:
-		f.unsubmitted++
-		f.submitAt = time.Now().Add(pause(f.unsubmitted))
-		f.queue = append([]rundir.Entry{e}, f.queue...)
-		d.notice("job %s could not be submitted yet (%d in a row): %v", e.ID, f.unsubmitted, err)
-		return nil
-	case err != nil:
-		return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, saidBy(err), nil), d.finish(e))
-	}
-	f.unsubmitted = 0
-	d.adopt(f, a, h)
-	return d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h})
-}
-
-// saidBy is what the target said, without the kind of error that it is.
-func saidBy(err error) string {
-	return strings.TrimPrefix(err.Error(), deploy.ErrRefused.Error()+": ")
-}
-
-// ask resolves an ambiguous answer to a submission: by asking for the job, never
-// by submitting it again, for it may still appear.
-func (d *Driver) ask(ctx context.Context, f *flight, e rundir.Entry, a plan.Attempt, ambiguous error) error {
-	d.notice("job %s: %v", e.ID, ambiguous)
-	h, found, err := findJob(ctx, d.Run, d.Target, a)
-	switch {
-	case err != nil:
-		return err
-	case found:
-		d.adopt(f, a, h)
-		return nil
-	}
-	why := fmt.Sprintf("%v; the target knows no such job, and it is not submitted again because it may still appear", ambiguous)
-	return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, why, nil), d.finish(e))
-}
-
-// refuse records that a job was not launched; h is what there is of it all the
-// same.
-func (d *Driver) refuse(a plan.Attempt, code, why string, h *deploy.Handle) error {
-	return d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{
-		Launch: evidence.Launch{State: evidence.LaunchRefused, Code: code, Detail: why}, Handle: h,
-	})
-}
-
-// observe asks the target about all active jobs at once, and finishes those that
-// have ended. A signal cuts the question short.
-func (d *Driver) observe(ctx context.Context, f *flight) (ended, stop bool) {
-	seen, sig, err := d.askTarget(ctx, f)
-	if sig != nil {
-		return true, d.onSignal(f, sig)
-	}
-	if err != nil {
-		f.failures++
-		d.notice("target %s could not be asked (%d in a row): %v", d.Target.Name(), f.failures, err)
-		return false, ctx.Err() != nil
-	}
-	f.failures = 0
-	var still []activeJob
-	for i, a := range f.active {
-		d.keep(f, &a, seen[i])
-		if !seen[i].Phase.Over() {
-			d.tell(&a, seen[i])
-			d.heedPending(ctx, f, &a, seen[i])
-			still = append(still, a)
-			continue
-		}
-		ended = true
-		d.failed(f, d.finish(rundir.Entry{ID: a.attempt.Job.ID, Key: a.attempt.Job.Key}))
-	}
-	f.active = still
-	return ended, false
-}
-
-// askTarget asks about all active jobs, unless a signal comes.
-func (d *Driver) askTarget(ctx context.Context, f *flight) ([]evidence.Observation, os.Signal, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	type answer struct {
-		seen []evidence.Observation
-		err  error
-	}
-	done := make(chan answer, 1)
-	handles := f.handles()
-	go func() {
-		seen, err := d.Target.Observe(ctx, handles)
-		done <- answer{seen, err}
-	}()
-	select {
-	case a := <-done:
-		return a.seen, nil, a.err
-	case sig := <-d.Signals:
-		cancel()
-		<-done
-		return nil, sig, nil
-	}
-}
-
-// keep writes down what the target said of a job, beside the start that it is
-// about.
-func (d *Driver) keep(f *flight, a *activeJob, o evidence.Observation) {
-	attempt, err := newestStart(a.attempt, o)
-	if err == nil {
-		a.attempt = attempt
-		err = d.Run.AppendObservation(attempt.Dir, o)
-	}
-	if err != nil && !a.unkept {
-		a.unkept = true // one complaint a job is enough
-		d.failed(f, fmt.Errorf("job %s: what the target said could not be kept: %w", a.attempt.Job.ID, err))
-	}
-}
-
-// tell passes on what is new in what the target said of a job.
-func (d *Driver) tell(a *activeJob, o evidence.Observation) {
-	if o.Phase != evidence.PhaseUnknown && !o.Same(a.seen) {
-		a.seen = o
-		d.event(Event{Kind: EventObserved, Job: &a.attempt.Job, Dir: a.attempt.Dir, Seen: o})
-	}
-}
-
-// newestStart is the attempt that an observation is about: the scheduler may have
-// started the job again.
-func newestStart(a plan.Attempt, o evidence.Observation) (plan.Attempt, error) {
-	if next := a.Restart(o.Restarts); next.Number <= a.Number {
-		return a, nil
-	}
-	return rundir.MakeRestart(a, o.Restarts)
-}
-
-// heedPending gives a job up that has waited for longer than it may.
-func (d *Driver) heedPending(ctx context.Context, f *flight, a *activeJob, o evidence.Observation) {
-	limit := time.Duration(a.attempt.Job.MaxPendingSeconds) * time.Second
-	if o.Phase != evidence.PhasePending {
-		a.pending = time.Time{}
-		return
-	}
-	if a.pending.IsZero() {
-		a.pending = time.Now()
-	}
-	if limit == 0 || a.givenUp || f.stopping || time.Since(a.pending) < limit {
-		return
-	}
-	if err := d.Target.Cancel(ctx, a.handle); err != nil {
-		d.notice("job %s has waited too long and could not be cancelled: %v", a.attempt.Job.ID, err)
-		return
-	}
-	a.givenUp = true
-	why := fmt.Sprintf("it had waited for %s, the limit of max_pending; %s said %s", phrase.Seconds(limit.Seconds()), o.Source, o.Word)
-	if o.Detail != "" {
-		why += " (" + o.Detail + ")"
-	}
-	d.failed(f, d.refuse(a.attempt, verdict.CodeLaunchPending, why, &a.handle))
 }
 
 func (f *flight) handles() []deploy.Handle {

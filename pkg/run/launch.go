@@ -1,0 +1,95 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"assay/deploy"
+	"assay/pkg/evidence"
+	"assay/pkg/plan"
+	"assay/pkg/rundir"
+	"assay/pkg/verdict"
+)
+
+// fill submits jobs until enough of them run. Between two of them a signal is
+// heeded. stop says that the driver shall leave the jobs alone and return.
+func (d *Driver) fill(ctx context.Context, f *flight) (stop bool) {
+	for len(f.queue) > 0 && len(f.active) < d.Run.Ledger.Concurrency && !f.stopping && !time.Now().Before(f.submitAt) {
+		e := f.queue[0]
+		f.queue = f.queue[1:]
+		d.failed(f, d.launch(ctx, f, e))
+		select {
+		case sig := <-d.Signals:
+			return d.onSignal(f, sig)
+		default:
+		}
+		if f.cancel != nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return ctx.Err() != nil
+}
+
+// submitTries is how often a target that cannot be reached is asked to take a
+// job: with the pauses between, for about three minutes.
+const submitTries = 10
+
+// launch submits one job and takes it on, or finishes it when it was refused.
+func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
+	a, _, err := lastAttempt(d.Run, e)
+	if err != nil {
+		return err
+	}
+	intent := rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchIntent}}
+	if err := d.Run.WriteLaunch(a.Dir, intent); err != nil {
+		return fmt.Errorf("job %s was not submitted: %w", e.ID, err)
+	}
+	h, err := d.Target.Submit(ctx, a)
+	switch {
+	case errors.Is(err, deploy.ErrAmbiguous):
+		return d.ask(ctx, f, e, a, err)
+	case errors.Is(err, deploy.ErrUnavailable) && f.unsubmitted+1 < submitTries:
+		f.unsubmitted++
+		f.submitAt = time.Now().Add(pause(f.unsubmitted))
+		f.queue = append([]rundir.Entry{e}, f.queue...)
+		d.notice("job %s could not be submitted yet (%d in a row): %v", e.ID, f.unsubmitted, err)
+		return nil
+	case err != nil:
+		return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, saidBy(err), nil), d.finish(e))
+	}
+	f.unsubmitted = 0
+	d.adopt(f, a, h)
+	return d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h})
+}
+
+// saidBy is what the target said, without the kind of error that it is.
+func saidBy(err error) string {
+	return strings.TrimPrefix(err.Error(), deploy.ErrRefused.Error()+": ")
+}
+
+// ask resolves an ambiguous answer to a submission: by asking for the job, never
+// by submitting it again, for it may still appear.
+func (d *Driver) ask(ctx context.Context, f *flight, e rundir.Entry, a plan.Attempt, ambiguous error) error {
+	d.notice("job %s: %v", e.ID, ambiguous)
+	h, found, err := findJob(ctx, d.Run, d.Target, a)
+	switch {
+	case err != nil:
+		return err
+	case found:
+		d.adopt(f, a, h)
+		return nil
+	}
+	why := fmt.Sprintf("%v; the target knows no such job, and it is not submitted again because it may still appear", ambiguous)
+	return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, why, nil), d.finish(e))
+}
+
+// refuse records that a job was not launched; h is what there is of it all the
+// same.
+func (d *Driver) refuse(a plan.Attempt, code, why string, h *deploy.Handle) error {
+	return d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{
+		Launch: evidence.Launch{State: evidence.LaunchRefused, Code: code, Detail: why}, Handle: h,
+	})
+}

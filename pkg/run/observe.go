@@ -1,0 +1,123 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"assay/pkg/evidence"
+	"assay/pkg/phrase"
+	"assay/pkg/plan"
+	"assay/pkg/rundir"
+	"assay/pkg/verdict"
+)
+
+// observe asks the target about all active jobs at once, and finishes those that
+// have ended. A signal cuts the question short.
+func (d *Driver) observe(ctx context.Context, f *flight) (ended, stop bool) {
+	seen, sig, err := d.askTarget(ctx, f)
+	if sig != nil {
+		return true, d.onSignal(f, sig)
+	}
+	if err != nil {
+		f.failures++
+		d.notice("target %s could not be asked (%d in a row): %v", d.Target.Name(), f.failures, err)
+		return false, ctx.Err() != nil
+	}
+	f.failures = 0
+	var still []activeJob
+	for i, a := range f.active {
+		d.keep(f, &a, seen[i])
+		if !seen[i].Phase.Over() {
+			d.tell(&a, seen[i])
+			d.heedPending(ctx, f, &a, seen[i])
+			still = append(still, a)
+			continue
+		}
+		ended = true
+		d.failed(f, d.finish(rundir.Entry{ID: a.attempt.Job.ID, Key: a.attempt.Job.Key}))
+	}
+	f.active = still
+	return ended, false
+}
+
+// askTarget asks about all active jobs, unless a signal comes.
+func (d *Driver) askTarget(ctx context.Context, f *flight) ([]evidence.Observation, os.Signal, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		seen []evidence.Observation
+		err  error
+	}
+	done := make(chan answer, 1)
+	handles := f.handles()
+	go func() {
+		seen, err := d.Target.Observe(ctx, handles)
+		done <- answer{seen, err}
+	}()
+	select {
+	case a := <-done:
+		return a.seen, nil, a.err
+	case sig := <-d.Signals:
+		cancel()
+		<-done
+		return nil, sig, nil
+	}
+}
+
+// keep writes down what the target said of a job, beside the start that it is
+// about.
+func (d *Driver) keep(f *flight, a *activeJob, o evidence.Observation) {
+	attempt, err := newestStart(a.attempt, o)
+	if err == nil {
+		a.attempt = attempt
+		err = d.Run.AppendObservation(attempt.Dir, o)
+	}
+	if err != nil && !a.unkept {
+		a.unkept = true // one complaint a job is enough
+		d.failed(f, fmt.Errorf("job %s: what the target said could not be kept: %w", a.attempt.Job.ID, err))
+	}
+}
+
+// tell passes on what is new in what the target said of a job.
+func (d *Driver) tell(a *activeJob, o evidence.Observation) {
+	if o.Phase != evidence.PhaseUnknown && !o.Same(a.seen) {
+		a.seen = o
+		d.event(Event{Kind: EventObserved, Job: &a.attempt.Job, Dir: a.attempt.Dir, Seen: o})
+	}
+}
+
+// newestStart is the attempt that an observation is about: the scheduler may have
+// started the job again.
+func newestStart(a plan.Attempt, o evidence.Observation) (plan.Attempt, error) {
+	if next := a.Restart(o.Restarts); next.Number <= a.Number {
+		return a, nil
+	}
+	return rundir.MakeRestart(a, o.Restarts)
+}
+
+// heedPending gives a job up that has waited for longer than it may.
+func (d *Driver) heedPending(ctx context.Context, f *flight, a *activeJob, o evidence.Observation) {
+	limit := time.Duration(a.attempt.Job.MaxPendingSeconds) * time.Second
+	if o.Phase != evidence.PhasePending {
+		a.pending = time.Time{}
+		return
+	}
+	if a.pending.IsZero() {
+		a.pending = time.Now()
+	}
+	if limit == 0 || a.givenUp || f.stopping || time.Since(a.pending) < limit {
+		return
+	}
+	if err := d.Target.Cancel(ctx, a.handle); err != nil {
+		d.notice("job %s has waited too long and could not be cancelled: %v", a.attempt.Job.ID, err)
+		return
+	}
+	a.givenUp = true
+	why := fmt.Sprintf("it had waited for %s, the limit of max_pending; %s said %s", phrase.Seconds(limit.Seconds()), o.Source, o.Word)
+	if o.Detail != "" {
+		why += " (" + o.Detail + ")"
+	}
+	d.failed(f, d.refuse(a.attempt, verdict.CodeLaunchPending, why, &a.handle))
+}
