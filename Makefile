@@ -1,4 +1,5 @@
-# assay: build, test and demonstrate. Needs Go, gcc (for -race), git and make.
+# assay: build, test and demonstrate. Needs Go, gcc (for -race), git and make, and
+# for the tests against SLURM Debian and root.
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
@@ -7,7 +8,7 @@ GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION := v0.12.0
 TOOLS := $(CURDIR)/.tools
 
-.PHONY: build demo test race lint tools bench generate verify man clean
+.PHONY: build demo test test-unit test-slurm race lint tools bench generate verify man clean
 
 # The binary is static, so that it runs in any image and on any node.
 build:
@@ -27,8 +28,20 @@ demo: build
 	bin/assay lint build_manifest.json; \
 	bin/assay run -m build_manifest.json
 
-test:
+test: test-unit test-slurm
+
+test-unit:
 	go test ./...
+
+# Tests against a real SLURM on this machine; they carry the build tag slurm. One
+# package after the other, because they stop daemons that all of them use.
+# SLURM_RUN picks some of them, SLURM_DIR is where the cluster lies.
+SLURM_RUN ?= ^TestSlurm|Scontrol
+SLURM_PACKAGES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' '^//go:build slurm' cmd deploy pkg))))
+
+test-slurm:
+	testdata/clusters/slurm/with $(or $(SLURM_DIR),/tmp/assay-slurm-$$$$) \
+		go test -tags slurm -count 1 -p 1 -timeout 30m -run '$(SLURM_RUN)' $(SLURM_PACKAGES)
 
 race:
 	go test -race ./...
@@ -59,9 +72,9 @@ $(TOOLS)/gofumpt:
 	GOBIN=$(TOOLS) go install mvdan.cc/gofumpt@$(GOFUMPT_VERSION)
 
 lint: tools
-	go vet ./...
+	go vet -tags slurm ./...
 	test -z "$$($(TOOLS)/gofumpt -l cmd deploy pkg schemas templates)"
-	$(TOOLS)/golangci-lint run ./...
+	$(TOOLS)/golangci-lint run --build-tags slurm ./...
 
 clean:
 	rm -rf bin .tools
