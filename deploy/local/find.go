@@ -1,7 +1,6 @@
 package local
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,7 +20,7 @@ import (
 // that run, which the process table shows, or ranks that began, which left
 // markers. With neither, none of its ranks was started.
 func (t *Target) Find(_ context.Context, a plan.Attempt) (deploy.Handle, bool, error) {
-	boot, err := bootID()
+	boot, err := procfs.BootID()
 	if err != nil {
 		return deploy.Handle{}, false, err
 	}
@@ -61,7 +60,7 @@ func wrappers(jobFile string) ([]process, error) {
 			continue
 		}
 		if rank, ok := wrapperRank(p.PID, jobFile); ok {
-			found = append(found, process{Rank: rank, PID: p.PID, Start: p.Start})
+			found = append(found, process{Rank: rank, Handle: p.Handle()})
 		}
 	}
 	return found, nil
@@ -69,15 +68,11 @@ func wrappers(jobFile string) ([]process, error) {
 
 // wrapperRank says which rank of the job a process wraps, if any.
 func wrapperRank(pid int, jobFile string) (int, bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	if err != nil {
+	args, err := procfs.Args(pid)
+	if err != nil || len(args) < 6 || args[1] != "rank" || args[3] != jobFile {
 		return 0, false
 	}
-	args := bytes.Split(b, []byte{0})
-	if len(args) < 6 || string(args[1]) != "rank" || string(args[3]) != jobFile {
-		return 0, false
-	}
-	rank, err := strconv.Atoi(string(args[5]))
+	rank, err := strconv.Atoi(args[5])
 	return rank, err == nil
 }
 

@@ -73,7 +73,7 @@ func TestFind(t *testing.T) {
 	if err := target(t).Cancel(t.Context(), h); err != nil {
 		t.Fatal(err)
 	}
-	for first.alive() {
+	for first.Alive() {
 		_ = waitAny(t.Context(), []process{first})
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
 	"assay/pkg/plan"
+	"assay/pkg/procfs"
 	"assay/pkg/rundir"
 )
 
@@ -166,7 +167,7 @@ func (j job) rebooted() (bool, error) {
 	if host != j.Host {
 		return false, fmt.Errorf("%w: the job runs on %s, this is %s: ask there", deploy.ErrUnavailable, j.Host, host)
 	}
-	boot, err := bootID()
+	boot, err := procfs.BootID()
 	return boot != j.Boot, err
 }
 
@@ -174,7 +175,7 @@ func (j job) rebooted() (bool, error) {
 func (j job) alive() []process {
 	var running []process
 	for _, p := range j.Procs {
-		if p.alive() {
+		if p.Alive() {
 			running = append(running, p)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -49,12 +50,67 @@ func newTarget(t *testing.T) deploy.Target {
 }
 
 func TestConformance(t *testing.T) {
+	const answers = "local asks the kernel, which always answers"
 	deploytest.Run(t, deploytest.Harness{
 		New:      newTarget,
 		Dir:      func(t *testing.T) string { return t.TempDir() },
-		KillRank: killRank,
 		Patience: time.Minute,
+		KillRank: killRank,
+		Refused:  refused,
+		Lacking:  lacking,
+		Recycled: recycled,
+		Cannot: map[string]string{
+			"cancel before the start": "local has no queue: a job that is accepted runs",
+			"failing status command":  answers,
+			"hanging status command":  answers,
+		},
 	})
+}
+
+// refused is a target whose wrapper the kernel does not start.
+func refused(t *testing.T, job plan.Job) (deploy.Target, plan.Job, string) {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "assay")
+	if err := os.WriteFile(binary, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return New(Options{Binary: binary, Env: os.Environ()}), job, syscall.EACCES.Error()
+}
+
+// lacking is a target whose wrapper is not there.
+func lacking(t *testing.T) (deploy.Target, string) {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "assay")
+	return New(Options{Binary: binary, Env: os.Environ()}), binary
+}
+
+// recycled gives the pids of a job to another process.
+func recycled(t *testing.T, h deploy.Handle) (deploy.Handle, func() bool) {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sleep", "300")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	})
+	j, err := decode(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range j.Procs {
+		j.Procs[i].PID = cmd.Process.Pid
+	}
+	if h, err = j.handle(); err != nil {
+		t.Fatal(err)
+	}
+	return h, func() bool { return syscall.Kill(cmd.Process.Pid, 0) == nil }
 }
 
 func killRank(t *testing.T, a plan.Attempt, number int) {

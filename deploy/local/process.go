@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -14,43 +12,16 @@ import (
 	"assay/pkg/procfs"
 )
 
-// process names a process for good: pids are used again, a pid with its start
-// time is not.
+// process is the wrapper of one rank.
 type process struct {
-	Rank  int    `json:"rank"`
-	PID   int    `json:"pid"`
-	Start uint64 `json:"start"` // clock ticks after boot
-}
-
-// bootID identifies the running kernel; it changes with every boot.
-func bootID() (string, error) {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(b)), err
-}
-
-// alive says whether this very process still runs. A zombie does not.
-func (p process) alive() bool {
-	now, err := procfs.Read(p.PID)
-	return err == nil && now.Start == p.Start && !now.Ended()
+	Rank int `json:"rank"`
+	procfs.Handle
 }
 
 // signal sends sig to this very process, or does nothing when it has ended.
 func (p process) signal(sig syscall.Signal) error {
-	fd, err := unix.PidfdOpen(p.PID, 0)
-	if errors.Is(err, unix.ESRCH) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("rank %d (pid %d): %w", p.Rank, p.PID, err)
-	}
-	defer closeFD(fd)
-	// Checked after the pidfd is open, so that the pid cannot change hands between.
-	if !p.alive() {
-		return nil
-	}
-	err = unix.PidfdSendSignal(fd, sig, nil, 0)
-	if err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("rank %d (pid %d): %w", p.Rank, p.PID, err)
+	if err := p.Signal(sig); err != nil {
+		return fmt.Errorf("rank %d: %w", p.Rank, err)
 	}
 	return nil
 }
@@ -89,7 +60,7 @@ func waitAny(ctx context.Context, running []process) error {
 			return pause(ctx, 200*time.Millisecond)
 		}
 		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
-		if !p.alive() {
+		if !p.Alive() {
 			return nil
 		}
 	}

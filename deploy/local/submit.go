@@ -23,7 +23,7 @@ func (t *Target) Submit(ctx context.Context, a plan.Attempt) (deploy.Handle, err
 	if err := ctx.Err(); err != nil {
 		return deploy.Handle{}, err
 	}
-	boot, err := bootID()
+	boot, err := procfs.BootID()
 	if err != nil {
 		return deploy.Handle{}, err
 	}
@@ -84,7 +84,7 @@ func (t *Target) start(a plan.Attempt, rank, port int) (process, error) {
 		return process{}, err
 	}
 	now, err := procfs.Read(cmd.Process.Pid)
-	p := process{Rank: rank, PID: cmd.Process.Pid, Start: now.Start}
+	p := process{Rank: rank, Handle: procfs.Handle{PID: cmd.Process.Pid, Start: now.Start}}
 	t.reap.add(p.PID)
 	return p, errors.Join(err, cmd.Process.Release())
 }
