@@ -188,6 +188,9 @@ func given(s *plan.Slurm) []directive {
 // outputPath is where the batch script writes, for a job of a given id.
 func outputPath(a plan.Attempt, id string) string {
 	if s := a.Job.Slurm; s != nil && s.OutputDir != "" {
+		if strings.Contains(s.OutputDir, `\`) { // sbatch would not put the id into it
+			return filepath.Join(s.OutputDir, jobName(a)+".out")
+		}
 		return filepath.Join(s.OutputDir, jobName(a)+"-"+id+".out")
 	}
 	return filepath.Join(a.Dir, batch.OutputFile)
@@ -196,7 +199,15 @@ func outputPath(a plan.Attempt, id string) string {
 // pattern makes a path a file name pattern of sbatch's, in which only %j stands
 // for something.
 func pattern(path string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(path, "%", "%%"), "%%j.out", "%j.out")
+	if strings.Contains(path, `\`) { // then nothing is replaced but pairs of them
+		return strings.ReplaceAll(path, `\`, `\\`)
+	}
+	path, ours := strings.CutSuffix(path, "-%j.out")
+	path = strings.ReplaceAll(path, "%", "%%")
+	if ours {
+		path += "-%j.out"
+	}
+	return path
 }
 
 // quoteShell writes a word for bash.
