@@ -97,9 +97,9 @@ func (s *site) tool(name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// entry is an entry of a manifest: a bash script, and whatever else is to stand in
+// workload is an entry of a manifest: a bash script, and whatever else is to stand in
 // the model.
-type entry struct {
+type workload struct {
 	name   string
 	script string
 	model  map[string]any
@@ -108,13 +108,13 @@ type entry struct {
 // manifest writes m.json, a manifest of bare entries for SLURM. slurm wins over the
 // block that it begins with: partition main, 2 nodes, 5 minutes. A nil value takes
 // a key out.
-func (s *site) manifest(slurm map[string]any, entries ...entry) {
+func (s *site) manifest(slurm map[string]any, workloads ...workload) {
 	s.t.Helper()
 	block := map[string]any{"partition": "main", "nodes": 2, "time": "5"}
 	maps.Copy(block, slurm)
 	maps.DeleteFunc(block, func(_ string, v any) bool { return v == nil })
 	images, models := map[string]any{}, map[string]any{}
-	for _, e := range entries {
+	for _, e := range workloads {
 		images[e.name] = map[string]any{"docker_image": nil}
 		m := map[string]any{"name": e.name, "command": []string{"bash", "-c", e.script}}
 		maps.Copy(m, e.model)
@@ -132,8 +132,8 @@ func (s *site) manifest(slurm map[string]any, entries ...entry) {
 	}
 }
 
-// result is what a command of assay came to.
-type result struct {
+// judged is what a command of assay came to.
+type judged struct {
 	t              *testing.T
 	code           int // -1 when a signal ended it
 	stdout, stderr string
@@ -141,13 +141,13 @@ type result struct {
 }
 
 // assay runs assay to its end.
-func (s *site) assay(args ...string) result {
+func (s *site) assay(args ...string) judged {
 	s.t.Helper()
 	return s.start(args...).wait()
 }
 
 // runJSON runs m.json and returns the verdict object. The id of the run is "r".
-func (s *site) runJSON(flags ...string) result {
+func (s *site) runJSON(flags ...string) judged {
 	s.t.Helper()
 	return s.startRun(flags...).wait()
 }
@@ -190,7 +190,7 @@ func (s *site) start(args ...string) *running {
 const e2ePatience = 150 * time.Second
 
 // wait waits for the end of an assay.
-func (r *running) wait() result {
+func (r *running) wait() judged {
 	t := r.site.t
 	t.Helper()
 	select {
@@ -200,7 +200,7 @@ func (r *running) wait() result {
 		<-r.done
 		t.Fatalf("assay %s did not end; it said:\n%s", strings.Join(r.cmd.Args[1:], " "), &r.stderr)
 	}
-	res := result{t: t, code: r.cmd.ProcessState.ExitCode(), stdout: r.stdout.String(), stderr: r.stderr.String()}
+	res := judged{t: t, code: r.cmd.ProcessState.ExitCode(), stdout: r.stdout.String(), stderr: r.stderr.String()}
 	if strings.HasPrefix(res.stdout, "{") {
 		rep, err := report.Decode(r.stdout.Bytes())
 		if err != nil {
@@ -285,7 +285,7 @@ func (s *site) observations(job string, attempt int) []evidence.Observation {
 
 // want fails the test unless assay ended with the code of a verdict, and every job
 // has it.
-func (r result) want(word verdict.Word) result {
+func (r judged) want(word verdict.Word) judged {
 	r.t.Helper()
 	if r.Verdict != word || r.code != int(r.ExitCode) || len(r.Jobs) == 0 {
 		r.t.Fatalf("verdict %s, exit code %d, want %s\n%s%s", r.Verdict, r.code, word, r.stdout, r.stderr)
@@ -300,18 +300,18 @@ func (r result) want(word verdict.Word) result {
 
 // reason fails the test unless the first job has a reason with a code whose
 // subject and message hold all the words.
-func (r result) reason(code string, words ...string) result {
+func (r judged) reason(code string, words ...string) judged {
 	r.t.Helper()
 	return r.holds("reason", r.Jobs[0].Reasons, code, words)
 }
 
 // warning does as reason, for the warnings.
-func (r result) warning(code string, words ...string) result {
+func (r judged) warning(code string, words ...string) judged {
 	r.t.Helper()
 	return r.holds("warning", r.Jobs[0].Warnings, code, words)
 }
 
-func (r result) holds(kind string, list []verdict.Reason, code string, words []string) result {
+func (r judged) holds(kind string, list []verdict.Reason, code string, words []string) judged {
 	r.t.Helper()
 	for _, x := range list {
 		lacks := func(w string) bool { return !strings.Contains(x.Subject+" "+x.Message, w) }
