@@ -37,22 +37,26 @@ func (s *scheduler) Queue(ctx context.Context, refs []batch.Ref) ([]batch.Answer
 			}
 		}
 		return nil
-	}, func(i int) { out[i] = s.inPlaceAnswer(refs[i]) })
+	}, func(mine []int) error { return s.queueInPlace(ctx, refs, mine, out) })
 	return out, err
 }
 
 // each calls ask once for each way of talking about some of the jobs, with their
-// indices, and here for each job that runs inside of this allocation.
-func (s *scheduler) each(refs []batch.Ref, ask func(controller, []int) error, here func(int)) error {
+// indices, and within once for those that run inside an allocation.
+func (s *scheduler) each(refs []batch.Ref, ask func(controller, []int) error, within func([]int) error) error {
 	groups := map[string][]int{}
+	var inside []int
 	for i, r := range refs {
 		if inPlace(r) {
-			here(i)
+			inside = append(inside, i)
 			continue
 		}
 		groups[r.More["rest_url"]] = append(groups[r.More["rest_url"]], i)
 	}
 	var errs []error
+	if len(inside) > 0 {
+		errs = append(errs, within(inside))
+	}
 	for _, mine := range groups {
 		errs = append(errs, ask(s.controllerOf(refs[mine[0]].More), mine))
 	}
@@ -105,17 +109,11 @@ func exitDetail(exit string) string {
 func (s *scheduler) History(ctx context.Context, refs []batch.Ref) ([]batch.Answer, error) {
 	out := make([]batch.Answer, len(refs))
 	err := s.each(refs, func(c controller, mine []int) error {
-		if err := s.paused(); err != nil {
-			return err
-		}
 		ids := make([]string, len(mine))
 		for n, i := range mine {
 			ids[n] = refs[i].ID
 		}
-		rows, err := c.history(ctx, ids)
-		if ctx.Err() == nil && !errors.Is(err, batch.ErrNoHistory) {
-			s.noteHistory(err)
-		}
+		rows, err := s.ask(ctx, c, ids)
 		if err != nil {
 			return err
 		}
@@ -127,8 +125,28 @@ func (s *scheduler) History(ctx context.Context, refs []batch.Ref) ([]batch.Answ
 			out[i] = s.account(byJob[refs[i].ID], refs[i])
 		}
 		return nil
-	}, func(i int) { out[i] = s.inPlaceAnswer(refs[i]) })
+	}, func(mine []int) error {
+		var ids []string
+		for _, i := range mine {
+			ids = append(ids, refs[i].More[moreAllocation])
+		}
+		rows, err := s.ask(ctx, s.commands(), unique(ids))
+		historyInPlace(rows, refs, mine, out)
+		return err
+	})
 	return out, err
+}
+
+// ask asks the accounting about jobs, unless it is too early to ask again.
+func (s *scheduler) ask(ctx context.Context, c controller, ids []string) ([]row, error) {
+	if err := s.paused(); err != nil {
+		return nil, err
+	}
+	rows, err := c.history(ctx, ids)
+	if ctx.Err() == nil && !errors.Is(err, batch.ErrNoHistory) {
+		s.noteHistory(err)
+	}
+	return rows, err
 }
 
 // paused says why the accounting is not asked now.

@@ -121,11 +121,11 @@ func uid() string { return strconv.Itoa(os.Getuid()) }
 
 // Submit implements batch.Scheduler.
 func (s *scheduler) Submit(ctx context.Context, a plan.Attempt) (batch.Ref, error) {
-	if alloc, inside := allocation(s.opt.Env); inside {
-		return s.submitInPlace(ctx, a, alloc)
-	}
 	if err := makeOutputDir(a.Job); err != nil {
 		return batch.Ref{}, err
+	}
+	if alloc, inside := allocation(s.opt.Env); inside {
+		return s.submitInPlace(a, alloc)
 	}
 	id, err := s.controllerOf(more(a.Job)).submit(ctx, a)
 	if err != nil {
@@ -157,7 +157,9 @@ const findPatience = 5 * time.Second
 // Find implements batch.Scheduler.
 func (s *scheduler) Find(ctx context.Context, a plan.Attempt) (batch.Ref, bool, error) {
 	if alloc, inside := allocation(s.opt.Env); inside {
-		return s.findInPlace(a, alloc)
+		if ref, found, err := s.findInPlace(ctx, a, alloc); found || err != nil {
+			return ref, found, err
+		} // it may have been submitted outside of the allocation
 	}
 	c := s.controllerOf(more(a.Job))
 	for end := time.Now().Add(findPatience); ; {
@@ -182,7 +184,7 @@ func (s *scheduler) Find(ctx context.Context, a plan.Attempt) (batch.Ref, bool, 
 // Cancel implements batch.Scheduler.
 func (s *scheduler) Cancel(ctx context.Context, r batch.Ref) error {
 	if inPlace(r) {
-		return s.cancelInPlace(r)
+		return s.cancelInPlace(ctx, r)
 	}
 	return s.controllerOf(r.More).cancel(ctx, r.ID, r.Name)
 }
