@@ -1,22 +1,55 @@
 package deploytest
 
 import (
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	"assay/pkg/evidence"
-	"assay/pkg/rundir"
+	"assay/pkg/verdict"
 )
+
+// cancelBeforeStart ends a job that waits.
+func cancelBeforeStart(t *testing.T, h Harness) {
+	target, job := h.Waiting(t, bash(`echo "performance: 5 triadGBs"`, 2))
+	a, handle := h.start(t, target, job)
+	if seen := observe(t, target, handle); seen.Phase != evidence.PhasePending || seen.Word == "" {
+		t.Errorf("a job that has to wait is said to be %+v, want pending with the target's own word", seen)
+	}
+	for range 2 {
+		if err := h.New(t).Cancel(t.Context(), handle); err != nil {
+			t.Fatalf("cancel: %v", err)
+		}
+	}
+	seen := h.await(t, h.New(t), handle)
+	if ranks := begun(t, a.Dir, 2); len(ranks) > 0 {
+		t.Errorf("ranks %v began", ranks)
+	}
+	if err := target.Cancel(t.Context(), handle); err != nil {
+		t.Errorf("cancel after the end: %v", err)
+	}
+	wantVerdict(t, judge(t, a, handle, seen, true), verdict.Error, verdict.CodeCancelled)
+	if v := judged(t, a, false); v.Word == verdict.Pass || v.Word == verdict.NoMetric {
+		t.Errorf("of a job that somebody else cancelled before it started the verdict is %s: %v", v.Word, v.Reasons)
+	}
+	h.wantNothingLeft(t, a, handle)
+}
+
+// cancelAtOnce does not know how far the job is.
+func cancelAtOnce(t *testing.T, h Harness) {
+	target := h.New(t)
+	a, handle := h.start(t, target, bash(`sleep 300`, 2))
+	if err := target.Cancel(t.Context(), handle); err != nil {
+		t.Fatalf("cancel: %v", err)
+	}
+	seen := h.await(t, target, handle)
+	wantVerdict(t, judge(t, a, handle, seen, true), verdict.Error, verdict.CodeCancelled)
+	h.wantNothingLeft(t, a, handle)
+}
 
 func cancelRunning(t *testing.T, h Harness) {
 	target := h.New(t)
 	a, handle := h.start(t, target, bash(`echo up > "$ASSAY_RESULTS_DIR/up"; sleep 300`, 2))
 	for rank := range 2 {
-		h.awaitFile(t, filepath.Join(rundir.RankDir(a.Dir, rank), rundir.ResultsDir, "up"))
+		h.awaitUp(t, a, rank)
 	}
 	// Another process cancels, and then does it again.
 	for range 2 {
@@ -24,7 +57,7 @@ func cancelRunning(t *testing.T, h Harness) {
 			t.Fatalf("cancel: %v", err)
 		}
 	}
-	h.await(t, target, handle)
+	seen := h.await(t, target, handle)
 	if err := target.Cancel(t.Context(), handle); err != nil {
 		t.Errorf("cancel after the end: %v", err)
 	}
@@ -33,29 +66,6 @@ func cancelRunning(t *testing.T, h Harness) {
 			t.Errorf("rank %d: outcome %s with code %d, want stopped with another code than 0", rank, m.Outcome, m.ExitCode)
 		}
 	}
-}
-
-// nothingLeft runs a workload that leaves a daemon behind: a session of its own,
-// deaf to TERM, that holds the output open.
-func nothingLeft(t *testing.T, h Harness) {
-	a := h.run(t, bash(`setsid bash -c 'trap "" TERM HUP; echo $$ > "$ASSAY_RESULTS_DIR/pid"; while :; do sleep 1; done' &
-		while [ ! -s "$ASSAY_RESULTS_DIR/pid" ]; do sleep 0.01; done; exit 0`, 1))
-	if m := mustEnd(t, a, 0); m.ExitCode != 0 {
-		t.Errorf("exit code %d, want 0: what was left behind is no failure", m.ExitCode)
-	}
-	data, err := os.ReadFile(filepath.Join(rundir.RankDir(a.Dir, 0), rundir.ResultsDir, "pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	deadline := time.Now().Add(h.Patience)
-	for _, err := os.Stat("/proc/" + strconv.Itoa(pid)); err == nil; _, err = os.Stat("/proc/" + strconv.Itoa(pid)) {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d of the workload still runs", pid)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	wantVerdict(t, judge(t, a, handle, seen, true), verdict.Error, verdict.CodeCancelled)
+	h.wantNothingLeft(t, a, handle)
 }

@@ -3,192 +3,150 @@
 package deploytest
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
-	"strconv"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"assay/deploy"
-	"assay/pkg/durable"
-	"assay/pkg/evidence"
 	"assay/pkg/plan"
-	"assay/pkg/rundir"
 )
 
-// Harness is what the suite needs of a target.
+// Harness is what the suite needs of a target. Everything is needed unless it is
+// said to be optional, or the cases that use it are declared in Cannot.
 type Harness struct {
 	// New returns a target as a new process would make it: it knows nothing of jobs
 	// that another one submitted.
 	New func(t *testing.T) deploy.Target
 	// Dir returns an empty directory that every rank sees under the same path.
 	Dir func(t *testing.T) string
+	// Patience is how long a job of no length may take to end, however it ends.
+	Patience time.Duration
+	// Adapt fills in what every job needs here, such as a partition. Optional.
+	Adapt func(*plan.Job)
+	// Nodes says that the ranks of two nodes run under two names of nodes. A target
+	// without it runs all "nodes" of a job on one.
+	Nodes bool
 	// KillRank ends the wrapper of a rank with SIGKILL.
 	KillRank func(t *testing.T, a plan.Attempt, rank int)
-	// Patience is how long a job of no length may take to end.
-	Patience time.Duration
+	// Left names what the target itself still has of a job: entries of its queue,
+	// objects. Optional: processes and files are looked for by the suite.
+	Left func(t *testing.T, h deploy.Handle) []string
+	// Waiting returns a target, or changes the job, so that the job is accepted and
+	// does not start.
+	Waiting func(*testing.T, plan.Job) (deploy.Target, plan.Job)
+	// Refused returns a target, or changes the job, so that the tool that submits
+	// says no, and words that it then uses.
+	Refused func(*testing.T, plan.Job) (target deploy.Target, job plan.Job, words string)
+	// Lacking returns a target as it is where a tool that submits is not there, and
+	// the tool's name.
+	Lacking func(*testing.T) (target deploy.Target, tool string)
+	// Recycled returns what the handle of a job becomes when the target has
+	// forgotten the job and given its id to something else that runs, and says
+	// whether that still runs.
+	Recycled func(*testing.T, deploy.Handle) (h deploy.Handle, runs func() bool)
+	// Mute returns a target whose questions about jobs go wrong in a way, while it
+	// is told so.
+	Mute func(t *testing.T, way Way) (target deploy.Target, mute func(bool))
+
+	// Cannot gives the reason for each case that the target cannot have, by its
+	// name. They do not count as passed.
+	Cannot map[string]string
 }
 
-// Run runs every case of the suite.
+// Way is how a question goes wrong.
+type Way int
+
+// The ways.
+const (
+	Fails Way = iota + 1 // the tool says that it could not ask
+	Hangs                // the tool never answers
+)
+
+// testCase is one promise that every target keeps.
+type testCase struct {
+	name string
+	run  func(*testing.T, Harness)
+	hook func(Harness) bool // whether the harness has what the case needs; nil: always
+}
+
+func cases() []testCase {
+	return []testCase{
+		{name: "render is pure", run: renderIsPure},
+		{name: "handle survives JSON and a new process", run: handleSurvives},
+		{name: "ranks keep their exit codes", run: exitCodes},
+		{name: "death by signal", run: deathBySignal},
+		{name: "killed wrapper leaves no end marker", run: killedWrapper},
+		{name: "output is complete", run: outputIsComplete},
+		{name: "arguments and environment arrive unchanged", run: hostileWords},
+		{name: "directories may have any name", run: hostileDirectory},
+		{name: "rank environment", run: rankEnvironment},
+		{name: "cancel before the start", run: cancelBeforeStart, hook: func(h Harness) bool { return h.Waiting != nil }},
+		{name: "cancel right after the submission", run: cancelAtOnce},
+		{name: "cancel while running, twice and after the end", run: cancelRunning},
+		{name: "time limit", run: timeLimit},
+		{name: "refused submission carries the tool's words", run: refused, hook: func(h Harness) bool { return h.Refused != nil }},
+		{name: "a job that cannot keep records is refused", run: noRoom},
+		{name: "missing tool is named", run: missingTool, hook: func(h Harness) bool { return h.Lacking != nil }},
+		{name: "forgotten job is judged by its records", run: forgotten, hook: func(h Harness) bool { return h.Recycled != nil }},
+		{name: "forgotten job without records is lost", run: forgottenAndLost, hook: func(h Harness) bool { return h.Recycled != nil }},
+		{name: "failing status command", run: func(t *testing.T, h Harness) { muted(t, h, Fails) }, hook: func(h Harness) bool { return h.Mute != nil }},
+		{name: "hanging status command", run: func(t *testing.T, h Harness) { muted(t, h, Hangs) }, hook: func(h Harness) bool { return h.Mute != nil }},
+		{name: "the end of the context leaves the job", run: contextEnd},
+		{name: "twenty submissions at once", run: manyAtOnce},
+		{name: "nothing is left behind", run: nothingLeft},
+	}
+}
+
+// Run runs every case of the suite, several at the same time. A case that the
+// harness has no hook for has to be declared, or the suite fails. One that is
+// declared is no subtest, so that nothing says that it passed: the log of t says
+// how many cases there are, which of them were not run, and why.
 func Run(t *testing.T, h Harness) {
-	for _, c := range []struct {
-		name string
-		run  func(*testing.T, Harness)
-	}{
-		{"render is pure", renderIsPure},
-		{"handle survives JSON and a new process", handleSurvives},
-		{"ranks keep their exit codes", exitCodes},
-		{"death by signal", deathBySignal},
-		{"killed wrapper leaves no end marker", killedWrapper},
-		{"output is complete", outputIsComplete},
-		{"arguments and environment arrive unchanged", hostileWords},
-		{"rank environment", rankEnvironment},
-		{"cancel while running, twice and after the end", cancelRunning},
-		{"time limit", timeLimit},
-		{"refused submission", refused},
-		{"the end of the context leaves the job", contextEnd},
-		{"twenty submissions at once", manyAtOnce},
-		{"nothing is left behind", nothingLeft},
-	} {
-		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) { c.run(t, h) })
-	}
-}
-
-// bash is a job whose ranks run a script.
-func bash(script string, ranks int) plan.Job {
-	return plan.Job{
-		Key: "job", ID: "job", Model: "job", Scope: "job", NNodes: 1, NProcPerNode: ranks, RanksPerNode: ranks,
-		WorldSize: ranks, Launcher: "none", Deployment: "test",
-		Program: plan.Program{Command: []string{"bash", "-c", script}},
-	}
-}
-
-// prepare gives a job an identity and writes its rendered files.
-func (h Harness) prepare(t *testing.T, target deploy.Target, job plan.Job) plan.Attempt {
 	t.Helper()
-	dir := h.Dir(t)
-	if job.ModelDir == "" {
-		job.ModelDir = dir
-	}
-	a := plan.Attempt{
-		Version: 1, RunID: "run", Nonce: "nonce-" + filepath.Base(dir) + "-" + strconv.FormatInt(time.Now().UnixNano(), 36),
-		ManifestDigest: "sha256:0", Number: 1, Dir: dir, KillGraceMS: 500, Job: job,
-	}
-	files, err := target.Render(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if err := durable.WriteFile(filepath.Join(dir, f.Name), f.Data, f.Mode); err != nil {
-			t.Fatal(err)
+	undeclared := maps.Clone(h.Cannot)
+	all := cases()
+	t.Logf("the target has %d of the suite's %d cases", len(all)-len(h.Cannot), len(all))
+	for _, c := range all {
+		reason, declared := h.Cannot[c.name]
+		delete(undeclared, c.name)
+		has := c.hook == nil || c.hook(h)
+		switch {
+		case !has && !declared:
+			t.Errorf("the harness has no hook for the case %q: give it, or declare in Cannot why the target cannot have the case", c.name)
+		case declared && (c.hook == nil || has):
+			t.Errorf("the harness declares that the target cannot have the case %q (%s), and nothing hinders it", c.name, reason)
+		case declared:
+			t.Logf("not run: %s: %s", c.name, reason)
+		default:
+			t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
+				t.Parallel()
+				c.run(t, h)
+			})
 		}
 	}
-	return a
-}
-
-// start submits a job.
-func (h Harness) start(t *testing.T, target deploy.Target, job plan.Job) (plan.Attempt, deploy.Handle) {
-	t.Helper()
-	a := h.prepare(t, target, job)
-	handle, err := target.Submit(t.Context(), a)
-	if err != nil {
-		t.Fatalf("submit: %v", err)
+	for _, name := range slices.Sorted(maps.Keys(undeclared)) {
+		t.Errorf("the harness declares that the target cannot have the case %q, and there is no such case", name)
 	}
-	t.Cleanup(func() { _ = target.Cancel(context.WithoutCancel(t.Context()), handle) })
-	return a, handle
-}
-
-// run submits a job and waits for its end.
-func (h Harness) run(t *testing.T, job plan.Job) plan.Attempt {
-	t.Helper()
-	target := h.New(t)
-	a, handle := h.start(t, target, job)
-	h.await(t, target, handle)
-	return a
-}
-
-// await waits until the target says that the job has ended.
-func (h Harness) await(t *testing.T, target deploy.Target, handle deploy.Handle) evidence.Observation {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), h.Patience)
-	defer cancel()
-	for {
-		seen, err := target.Observe(ctx, []deploy.Handle{handle})
-		if err != nil {
-			t.Fatalf("observe: %v", err)
-		}
-		if len(seen) != 1 {
-			t.Fatalf("observe gave %d answers for one handle", len(seen))
-		}
-		if seen[0].Phase.Over() {
-			return seen[0]
-		}
-		wait(ctx, target, handle)
-		if ctx.Err() != nil {
-			t.Fatalf("the job did not end within %s; last seen: %+v", h.Patience, seen[0])
-		}
+	if _, declared := h.Cannot["cancel before the start"]; declared && queues(h.New(t)) {
+		t.Error("the harness declares that no job can wait, and the target says that it has a queue")
 	}
 }
 
-func wait(ctx context.Context, target deploy.Target, handle deploy.Handle) {
-	if w, ok := target.(deploy.Waiter); ok {
-		_ = w.Wait(ctx, []deploy.Handle{handle})
-		return
-	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(200 * time.Millisecond):
-	}
+func queues(target deploy.Target) bool {
+	q, ok := target.(deploy.Queue)
+	return ok && q.Queues()
 }
 
-// awaitFile waits until a rank has made a file in its results directory.
-func (h Harness) awaitFile(t *testing.T, path string) {
-	t.Helper()
-	for deadline := time.Now().Add(h.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
-			return
-		}
+// String returns the word for a way.
+func (w Way) String() string {
+	switch w {
+	case Fails:
+		return "fails"
+	case Hangs:
+		return "hangs"
 	}
-	t.Fatalf("%s did not appear within %s", path, h.Patience)
-}
-
-// end reads the end marker of a rank; ok is false when there is none.
-func end(t *testing.T, a plan.Attempt, rank int) (m evidence.End, ok bool) {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(rundir.RankDir(a.Dir, rank), rundir.EndFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return m, false
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &m); err != nil {
-		t.Fatalf("end marker of rank %d: %v", rank, err)
-	}
-	return m, true
-}
-
-// mustEnd reads the end marker of a rank that has to have one.
-func mustEnd(t *testing.T, a plan.Attempt, rank int) evidence.End {
-	t.Helper()
-	m, ok := end(t, a, rank)
-	if !ok {
-		log, _ := os.ReadFile(filepath.Join(rundir.RankDir(a.Dir, rank), rundir.WrapperLog))
-		t.Fatalf("rank %d has no end marker; its wrapper said: %s", rank, log)
-	}
-	return m
-}
-
-// output reads a file of a rank.
-func output(t *testing.T, a plan.Attempt, rank int, name string) string {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(rundir.RankDir(a.Dir, rank), name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+	return fmt.Sprintf("way %d", int(w))
 }

@@ -1,86 +1,65 @@
 package deploytest
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"assay/deploy"
 	"assay/pkg/evidence"
 	"assay/pkg/rundir"
+	"assay/pkg/verdict"
 )
 
-func renderIsPure(t *testing.T, h Harness) {
-	a := h.prepare(t, h.New(t), bash("true", 2))
-	first, err := h.New(t).Render(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := h.New(t).Render(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(first, second); diff != "" {
-		t.Errorf("the same attempt rendered differently:\n%s", diff)
-	}
-}
-
-func handleSurvives(t *testing.T, h Harness) {
-	a, handle := h.start(t, h.New(t), bash("exit 5", 1))
-	data, err := json.Marshal(handle)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var again deploy.Handle
-	if err := json.Unmarshal(data, &again); err != nil {
-		t.Fatal(err)
-	}
-	h.await(t, h.New(t), again)
-	if m := mustEnd(t, a, 0); m.ExitCode != 5 {
-		t.Errorf("exit code %d, want 5", m.ExitCode)
-	}
-}
-
 func exitCodes(t *testing.T, h Harness) {
-	a := h.run(t, bash(`exit "$RANK"`, 4))
+	a, v := h.run(t, bashOn(2, 2, `exit "$RANK"`))
 	for rank := range 4 {
 		m := mustEnd(t, a, rank)
 		if m.ExitCode != rank || m.Outcome != evidence.OutcomeExited {
 			t.Errorf("rank %d: %s with code %d, want exited with %d", rank, m.Outcome, m.ExitCode, rank)
 		}
 	}
+	wantVerdict(t, v, verdict.Fail, verdict.CodeRankExit)
+	for rank := 1; rank < 4; rank++ {
+		says := fmt.Sprintf("exited %d", rank)
+		if !slices.ContainsFunc(v.Reasons, func(r verdict.Reason) bool { return strings.Contains(r.Message, says) }) {
+			t.Errorf("no reason says %q: %v", says, v.Reasons)
+		}
+	}
 }
 
 func deathBySignal(t *testing.T, h Harness) {
-	a := h.run(t, bash(`kill -SEGV $$; sleep 60`, 1))
+	a, v := h.run(t, bash(`kill -SEGV $$; sleep 60`, 1))
 	m := mustEnd(t, a, 0)
 	if m.Outcome != evidence.OutcomeSignaled || m.Signal != "SIGSEGV" || m.ExitCode != 128+11 {
 		t.Errorf("outcome %s, signal %q, code %d; want signaled, SIGSEGV, 139", m.Outcome, m.Signal, m.ExitCode)
 	}
+	wantVerdict(t, v, verdict.Fail, verdict.CodeRankSignal)
 }
 
+// killedWrapper kills a wrapper whose rank has printed a measurement: nobody is
+// left to vouch for it.
 func killedWrapper(t *testing.T, h Harness) {
 	target := h.New(t)
-	a, handle := h.start(t, target, bash(`echo $$ > "$ASSAY_RESULTS_DIR/pid"; echo "performance: 5 GBs"; sleep 300`, 1))
-	h.awaitFile(t, filepath.Join(rundir.RankDir(a.Dir, 0), rundir.ResultsDir, "pid"))
+	a, handle := h.start(t, target, bash(`echo "performance: 5 triadGBs"; echo up > "$ASSAY_RESULTS_DIR/up"; sleep 300`, 1))
+	h.awaitUp(t, a, 0)
 	h.KillRank(t, a, 0)
-	h.await(t, target, handle)
+	seen := h.await(t, target, handle)
 	if m, ok := end(t, a, 0); ok {
 		t.Errorf("a wrapper that was killed left an end marker: %+v", m)
 	}
+	wantVerdict(t, judge(t, a, handle, seen, false), verdict.Fail, verdict.CodeRankLost)
+	h.wantNothingLeft(t, a, handle)
 }
 
 func outputIsComplete(t *testing.T, h Harness) {
-	a := h.run(t, bash(`for i in {1..20000}; do echo "out $i"; echo "err $i" >&2; done; printf 'no newline'`, 1))
+	a, _ := h.run(t, bash(`for i in {1..20000}; do echo "out $i"; echo "err $i" >&2; done; printf 'no newline'`, 1))
 	mustEnd(t, a, 0)
 	var wantOut, wantErr strings.Builder
 	for i := 1; i <= 20000; i++ {
@@ -100,7 +79,7 @@ func outputIsComplete(t *testing.T, h Harness) {
 func hostile() []string {
 	return []string{
 		"", " ", "two words", `"double" 'single'`, "$(touch /tmp/pwned) `id` ${HOME}", "line\nbreak\ttab", "-n", "--help",
-		"*", "~", "a;b|c&d>e<f", `back\slash`, "é 漢字 🜚", "!history", "%s%d", "#comment", "=",
+		"*", "~", "a;b|c&d>e<f", `back\slash`, "é 漢字 🜚", "!history", "%s%d", "%j %N", "#comment", "=", "a,b", "\x01\x7f", "trailing\n",
 	}
 }
 
@@ -118,7 +97,7 @@ func hostileWords(t *testing.T, h Harness) {
 		job.Env[name] = w
 		want.WriteString(name + "=" + w + "\x00")
 	}
-	a := h.run(t, job)
+	a, _ := h.run(t, job)
 	if m := mustEnd(t, a, 0); m.ExitCode != 0 {
 		t.Fatalf("exit code %d: %s", m.ExitCode, output(t, a, 0, rundir.StderrFile))
 	}
@@ -127,15 +106,37 @@ func hostileWords(t *testing.T, h Harness) {
 	}
 }
 
+// hostileDirectory runs a job whose directory has a name that breaks careless
+// quoting.
+func hostileDirectory(t *testing.T, h Harness) {
+	target := h.New(t)
+	run := filepath.Join(h.Dir(t), "it's a \"run\"", `$(touch x) %j%% \n #1; é=`)
+	a := h.prepareIn(t, target, bash(`pwd; echo "$ASSAY_RESULTS_DIR"`, 1), run)
+	handle := h.submit(t, target, a)
+	seen := h.await(t, target, handle)
+	if m := mustEnd(t, a, 0); m.ExitCode != 0 {
+		t.Errorf("exit code %d: %s", m.ExitCode, output(t, a, 0, rundir.StderrFile))
+	}
+	out := output(t, a, 0, rundir.StdoutFile)
+	if !strings.HasSuffix(out, filepath.Join(rundir.RankDir(a.Dir, 0), rundir.ResultsDir)+"\n") {
+		t.Errorf("the rank was told other directories:\n%s", out)
+	}
+	if seen.Bad {
+		t.Errorf("the target says of a job whose rank ended with 0: %+v", seen)
+	}
+	h.wantNothingLeft(t, a, handle)
+}
+
 func rankEnvironment(t *testing.T, h Harness) {
 	names := []string{"RANK", "WORLD_SIZE", "LOCAL_RANK", "NODE_RANK", "NNODES", "NPROC_PER_NODE", "ASSAY_RUN_ID", "ASSAY_RANK", "ASSAY_NRANKS", "MAD_MODEL_NAME", "MAD_DEPLOYMENT_TYPE"}
-	job := bash(`for v in "$@"; do printf '%s=%s\n' "$v" "${!v-(unset)}"; done; echo "meet $MASTER_ADDR:$MASTER_PORT"; [ -d "$ASSAY_RESULTS_DIR" ]`, 4)
-	job.NNodes, job.NProcPerNode, job.RanksPerNode = 2, 2, 2
+	job := bashOn(2, 2, `for v in "$@"; do printf '%s=%s\n' "$v" "${!v-(unset)}"; done; echo "meet $MASTER_ADDR:$MASTER_PORT"; [ -d "$ASSAY_RESULTS_DIR" ]`)
 	job.Program.Command = append(append(job.Program.Command, "argv0"), names...)
-	a := h.run(t, job)
+	a, _ := h.run(t, job)
 	meet := map[string]bool{}
+	nodes := make([]string, 4)
 	for rank := range 4 {
-		if m := mustEnd(t, a, rank); m.ExitCode != 0 {
+		m := mustEnd(t, a, rank)
+		if m.ExitCode != 0 {
 			t.Fatalf("rank %d: exit code %d", rank, m.ExitCode)
 		}
 		lines := strings.Split(strings.TrimSpace(output(t, a, rank, rundir.StdoutFile)), "\n")
@@ -149,88 +150,66 @@ func rankEnvironment(t *testing.T, h Harness) {
 			t.Errorf("rank %d:\n%s", rank, diff)
 		}
 		meet[last] = true
+		nodes[rank] = m.Node
 	}
 	if len(meet) != 1 || meet["meet :"] || meet["meet 127.0.0.1:0"] {
 		t.Errorf("the ranks do not agree where to meet: %v", meet)
 	}
+	if nodes[0] == "" || nodes[0] != nodes[1] || nodes[2] != nodes[3] || (nodes[0] != nodes[2]) != h.Nodes {
+		t.Errorf("the ranks name their nodes %q; two nodes have two names: %t", nodes, h.Nodes)
+	}
 }
 
+// timeLimit gives a rank that is deaf to TERM a second.
 func timeLimit(t *testing.T, h Harness) {
 	job := bash(`trap '' TERM; echo up > "$ASSAY_RESULTS_DIR/up"; while :; do sleep 1; done`, 1)
 	job.TimeoutSeconds = 1
-	a := h.run(t, job)
+	a, v := h.run(t, job)
 	if m := mustEnd(t, a, 0); m.Outcome != evidence.OutcomeTimedOut || m.ExitCode == 0 {
 		t.Errorf("outcome %s with code %d, want timed_out with another code than 0", m.Outcome, m.ExitCode)
 	}
+	wantVerdict(t, v, verdict.Fail, verdict.CodeRankTimeout)
 }
 
-func refused(t *testing.T, h Harness) {
+// nothingLeft runs a workload that leaves a daemon behind: a session of its own,
+// deaf to TERM, that holds the output open, and without a trace of the job in its
+// arguments and environment.
+func nothingLeft(t *testing.T, h Harness) {
 	target := h.New(t)
-	a := h.prepare(t, target, bash("true", 1))
-	// A file where the ranks' directory has to be is something no target can run in.
-	if err := os.WriteFile(filepath.Join(a.Dir, "ranks"), nil, 0o600); err != nil {
-		t.Fatal(err)
+	a, handle := h.start(t, target, bash(`pid=$ASSAY_RESULTS_DIR/pid
+		env -i PATH="$PATH" setsid bash -c 'trap "" TERM HUP; echo $$; while :; do sleep 1; done' > "$pid" &
+		while [ ! -s "$pid" ]; do sleep 0.01; done; exit 0`, 1))
+	h.await(t, target, handle)
+	if m := mustEnd(t, a, 0); m.ExitCode != 0 {
+		t.Errorf("exit code %d, want 0: what was left behind is no failure", m.ExitCode)
 	}
-	_, err := target.Submit(t.Context(), a)
-	if !errors.Is(err, deploy.ErrRefused) {
-		t.Errorf("submit gave %v, want a refusal", err)
-	}
-}
-
-func contextEnd(t *testing.T, h Harness) {
-	target := h.New(t)
-	a := h.prepare(t, target, bash(`sleep 0.3; exit 4`, 1))
-	ctx, cancel := context.WithCancel(t.Context())
-	handle, err := target.Submit(ctx, a)
+	data, err := os.ReadFile(resultFile(a, 0, "pid"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cancel()
-	if w, ok := target.(deploy.Waiter); ok {
-		if err := w.Wait(ctx, []deploy.Handle{handle}); !errors.Is(err, context.Canceled) {
-			t.Errorf("waiting with an ended context gave %v", err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(t, func() string {
+		if _, err := os.Stat("/proc/" + strconv.Itoa(pid)); err == nil {
+			return fmt.Sprintf("process %d of the workload still runs", pid)
 		}
-	}
-	h.await(t, target, handle)
-	if m := mustEnd(t, a, 0); m.ExitCode != 4 {
-		t.Errorf("exit code %d, want 4: the end of the context touched the job", m.ExitCode)
-	}
+		return ""
+	})
+	h.wantNothingLeft(t, a, handle)
 }
 
-func manyAtOnce(t *testing.T, h Harness) {
-	target := h.New(t)
-	var wg sync.WaitGroup
-	ports := make([]string, 20)
-	for i := range ports {
-		wg.Go(func() {
-			a := h.prepare(t, target, bash(`echo "$MASTER_PORT"`, 1))
-			handle, err := target.Submit(t.Context(), a)
-			if err != nil {
-				t.Errorf("submit %d: %v", i, err)
-				return
-			}
-			for seen := evidence.PhaseUnknown; !seen.Over(); {
-				wait(t.Context(), target, handle)
-				obs, err := target.Observe(t.Context(), []deploy.Handle{handle})
-				if err != nil {
-					t.Errorf("observe %d: %v", i, err)
-					return
-				}
-				seen = obs[0].Phase
-			}
-			data, err := os.ReadFile(filepath.Join(rundir.RankDir(a.Dir, 0), rundir.StdoutFile))
-			if err != nil {
-				t.Error(err)
-			}
-			ports[i] = strings.TrimSpace(string(data))
-		})
-	}
-	wg.Wait()
-	seen := map[string]int{}
-	for i, p := range ports {
-		if before, twice := seen[p]; twice {
-			t.Errorf("jobs %d and %d were given the same port %q", before, i, p)
+// begun lists the ranks that left a begin marker.
+func begun(t *testing.T, dir string, ranks int) []int {
+	t.Helper()
+	var found []int
+	for rank := range ranks {
+		var b evidence.Begin
+		data, err := os.ReadFile(filepath.Join(rundir.RankDir(dir, rank), rundir.BeginFile))
+		if err == nil && json.Unmarshal(data, &b) == nil {
+			found = append(found, rank)
 		}
-		seen[p] = i
 	}
+	return found
 }
