@@ -44,6 +44,7 @@ func New(opt Options) *Target {
 type scheduler struct {
 	opt   Options
 	tools tools
+	rests restClients
 
 	mu        sync.Mutex
 	submitted map[string]string // by job id: the submit time that the queue gave last
