@@ -89,7 +89,7 @@ answers() {
 await() {
 	local name=$1 begin=$SECONDS
 	until answers "$name" >"$DIR/log/await-$name.out" 2>&1; do
-		if ((SECONDS - begin > 60)) || { ((SECONDS - begin > 2)) && ! alive "$name"; }; then
+		if ((SECONDS - begin > 120)) || { ((SECONDS - begin > 5)) && ! alive "$name"; }; then
 			say "$name did not come up; asked, it said:"
 			cat "$DIR/log/await-$name.out" >&2
 			say "the end of its log:"
