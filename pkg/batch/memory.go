@@ -19,6 +19,7 @@ type memory struct {
 	restarts int
 	began    int       // ranks up to here are known to have begun
 	done     int       // ranks up to here are known to have ended
+	first    time.Time // when this process saw the job first
 	change   time.Time // when the observation last said something new
 	phase    evidence.Phase
 	word     string
@@ -30,7 +31,7 @@ type memory struct {
 func (t *Target) memoryOf(j job) *memory {
 	m := t.jobs[j.ID]
 	if m == nil {
-		m = &memory{change: t.now()}
+		m = &memory{first: t.now(), change: t.now()}
 		t.jobs[j.ID] = m
 	}
 	return m

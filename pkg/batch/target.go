@@ -28,8 +28,10 @@ type Target struct {
 	s   Scheduler
 	now func() time.Time
 
-	mu   sync.Mutex
-	jobs map[string]*memory // by id
+	mu     sync.Mutex
+	jobs   map[string]*memory // by id
+	tokens float64            // questions that may follow at once, when the last was asked
+	asked  time.Time          // when that was
 }
 
 // New returns a target. now is the clock by which it is patient.
@@ -153,6 +155,9 @@ func (t *Target) Observe(ctx context.Context, handles []deploy.Handle) ([]eviden
 	if err != nil {
 		return nil, err
 	}
+	t.mu.Lock()
+	t.spend(t.now())
+	t.mu.Unlock()
 	queue, qerr := t.s.Queue(ctx, refs)
 	if err := ctx.Err(); err != nil {
 		return nil, err // what was asked was cut short

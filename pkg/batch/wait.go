@@ -8,14 +8,17 @@ import (
 	"assay/pkg/evidence"
 )
 
-// The pace of asking. A scheduler is asked again after a tenth of the time that
-// nothing has changed, markers are looked for ten times as often, and what is
-// about to end is asked for at once: short jobs are not kept waiting, and long
-// ones cost next to nothing. The number of jobs does not matter.
+// The pace of asking. A scheduler is asked again after a tenth of the age of the
+// youngest job, markers are looked for five times as often, and what is about to
+// end is asked for at once: short jobs are not kept waiting, and long ones cost
+// next to nothing. The number of jobs does not matter: many that end one after the
+// other share questions.
 const (
 	pollLeast, pollMost     = 500 * time.Millisecond, 30 * time.Second
 	lookLeast, lookMost     = 100 * time.Millisecond, 5 * time.Second
 	settleLeast, settleMost = 100 * time.Millisecond, 2 * time.Second
+	// burst is how many questions may follow each other faster than pollLeast.
+	burst = 8
 )
 
 // Wait implements deploy.Waiter: it returns when the scheduler is to be asked
@@ -34,7 +37,7 @@ func (t *Target) Wait(ctx context.Context, handles []deploy.Handle) error {
 		if err := sleep(ctx, min(rest, look)); err != nil {
 			return err
 		}
-		if t.newlyComplete(jobs) {
+		if t.newlyComplete(jobs) && t.mayAsk() == 0 {
 			return nil
 		}
 	}
@@ -60,19 +63,44 @@ func (t *Target) pace(jobs []job, begun time.Time) (rest, look time.Duration) {
 	rest, look = pollMost, lookMost
 	for _, j := range jobs {
 		m := t.memoryOf(j)
-		still := now.Sub(m.change)
-		next := between(pollLeast, still/10, pollMost)
+		age := now.Sub(m.first)
+		next := between(pollLeast, age/10, pollMost)
 		if m.phase == evidence.PhaseEnding || !m.complete.IsZero() {
-			settling := still
+			settling := now.Sub(m.change)
 			if !m.complete.IsZero() {
-				settling = min(still, now.Sub(m.complete))
+				settling = min(settling, now.Sub(m.complete))
 			}
 			next = between(settleLeast, settling/4, settleMost)
 		}
 		rest = min(rest, next)
-		look = min(look, between(lookLeast, still/50, lookMost))
+		look = min(look, between(lookLeast, age/50, lookMost))
 	}
-	return rest - now.Sub(begun), look
+	return max(rest-now.Sub(begun), t.untilToken(now)), look
+}
+
+// mayAsk says how long it is until one more question is allowed.
+func (t *Target) mayAsk() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.untilToken(t.now())
+}
+
+// untilToken says how long it is until one more question is allowed. The caller
+// holds the lock.
+func (t *Target) untilToken(now time.Time) time.Duration {
+	if t.tokens >= 1 || t.asked.IsZero() {
+		return 0
+	}
+	return max(0, time.Duration((1-t.tokens)*float64(pollLeast))-now.Sub(t.asked))
+}
+
+// spend counts a question.
+func (t *Target) spend(now time.Time) {
+	if t.asked.IsZero() {
+		t.tokens = burst
+	}
+	t.tokens = min(burst, t.tokens+float64(now.Sub(t.asked))/float64(pollLeast)) - 1
+	t.asked = now
 }
 
 func between(least, d, most time.Duration) time.Duration { return max(least, min(d, most)) }
