@@ -18,7 +18,6 @@ import (
 	"assay/pkg/perfcsv"
 	"assay/pkg/phrase"
 	"assay/pkg/progress"
-	"assay/pkg/report"
 	"assay/pkg/run"
 	"assay/pkg/rundir"
 )
