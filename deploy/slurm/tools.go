@@ -23,6 +23,7 @@ const commandLimit = 30 * time.Second
 type tools struct {
 	env   []string
 	limit time.Duration // of one command; 0: commandLimit
+	stdin []byte        // of each command
 }
 
 // failure is a command that did not do what it was asked for.
@@ -61,9 +62,11 @@ func (t tools) run(ctx context.Context, extra []string, name string, args ...str
 	cmd.Env = append(t.own(), extra...)
 	// A submission must not happen after this process is gone.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	// Sites put scripts in front of the commands: what these started goes with them.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(t.stdin), &out, &said
 	err = cmd.Run()
 	if err == nil {
 		return out.String(), nil
