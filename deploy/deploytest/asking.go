@@ -59,7 +59,9 @@ func forgotten(t *testing.T, h Harness) {
 	}
 }
 
-// forgottenAndLost asks about a job that nothing but a begin is left of.
+// forgottenAndLost asks about a job that nothing but a begin is left of. A target
+// that cannot tell how it ended says so, and then nobody is blamed; one whose jobs
+// are their processes knows that the rank was lost.
 func forgottenAndLost(t *testing.T, h Harness) {
 	target := h.New(t)
 	a, handle := h.start(t, target, bash(`echo up > "$ASSAY_RESULTS_DIR/up"; sleep 300`, 1))
@@ -71,7 +73,12 @@ func forgottenAndLost(t *testing.T, h Harness) {
 	if seen.Bad || seen.NotLaunched != "" {
 		t.Errorf("what was seen of a job that is forgotten says how it ended: %+v", seen)
 	}
-	wantVerdict(t, judge(t, a, handle, seen, false), verdict.Fail, verdict.CodeRankLost)
+	v := judge(t, a, handle, seen, false)
+	if seen.Phase == evidence.PhaseGone {
+		wantVerdict(t, v, verdict.Error, verdict.CodeSchedUnknown)
+		return
+	}
+	wantVerdict(t, v, verdict.Fail, verdict.CodeRankLost)
 }
 
 // muted asks a target that cannot ask: no answer is no state. Then it can again.
