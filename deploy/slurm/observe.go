@@ -86,8 +86,10 @@ func answer(r row) batch.Answer {
 	switch {
 	case st.phase == evidence.PhasePending && r.reason != "" && r.reason != "None":
 		a.Detail = "reason " + r.reason
+	case strings.HasPrefix(r.state, word+" by "):
+		a.Detail = "by uid " + strings.TrimPrefix(r.state, word+" by ")
 	case r.state != word:
-		a.Detail = r.state // "CANCELLED by 1001"
+		a.Detail = r.state
 	case st.phase == evidence.PhaseEnded && !a.Clean:
 		a.Detail = exitDetail(r.exit)
 	}

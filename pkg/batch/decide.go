@@ -124,7 +124,7 @@ func (v view) merged(from source) source {
 		return from
 	}
 	h.name = v.queue.name + ", " + h.name
-	if h.Nodes == "" {
+	if from.Nodes != "" { // the accounting knows only the first node for some seconds
 		h.Nodes = from.Nodes
 	}
 	return h
