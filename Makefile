@@ -8,7 +8,7 @@ GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION := v0.12.0
 TOOLS := $(CURDIR)/.tools
 
-.PHONY: build demo test test-unit test-slurm race lint tools bench generate verify man clean
+.PHONY: build demo test test-unit test-slurm race lint tools bench bench-slurm generate verify man clean
 
 # The binary is static, so that it runs in any image and on any node.
 build:
@@ -36,7 +36,7 @@ test-unit:
 # Tests against a real SLURM on this machine; they carry the build tag slurm. One
 # package after the other, because they stop daemons that all of them use.
 # SLURM_RUN picks some of them, SLURM_DIR is where the cluster lies.
-SLURM_RUN ?= ^TestSlurm|Scontrol
+SLURM_RUN ?= ^TestSlurm
 SLURM_PACKAGES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' '^//go:build slurm' cmd deploy pkg))))
 
 test-slurm:
@@ -49,6 +49,10 @@ race:
 bench: build
 	go test -run "^$$" -bench . -benchtime 0.5s ./pkg/...
 	go run ./testdata/bench
+
+# The figures of runs on SLURM, on a cluster on this machine.
+bench-slurm: build
+	testdata/clusters/slurm/with $(or $(SLURM_DIR),/tmp/assay-slurm-$$$$) go run ./testdata/bench/slurm
 
 # The reference in docs/ and the pages in it that are made from the program.
 generate: build

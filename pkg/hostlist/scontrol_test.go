@@ -41,7 +41,7 @@ func scontrol(t *testing.T) func(list string) (hosts []string, complaint string)
 }
 
 // TestCasesAgreeWithScontrol holds what the cases say of scontrol.
-func TestCasesAgreeWithScontrol(t *testing.T) {
+func TestSlurmCasesAgreeWithScontrol(t *testing.T) {
 	ask := scontrol(t)
 	for _, c := range cases(t) {
 		hosts, complaint := ask(c.List)
@@ -56,7 +56,7 @@ func TestCasesAgreeWithScontrol(t *testing.T) {
 	}
 }
 
-func TestRandomListsAgreeWithScontrol(t *testing.T) {
+func TestSlurmRandomListsAgreeWithScontrol(t *testing.T) {
 	ask := scontrol(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		for range 5 {
@@ -71,7 +71,7 @@ func TestRandomListsAgreeWithScontrol(t *testing.T) {
 }
 
 // What Compress writes, SLURM reads.
-func TestScontrolReadsCompressed(t *testing.T) {
+func TestSlurmReadsCompressed(t *testing.T) {
 	ask := scontrol(t)
 	for _, hosts := range [][]string{{"n01", "n02", "n10"}, {"n8", "n9", "n10", "m", "m1"}, {"r0b1", "r0b2", "r1b1"}} {
 		if got, complaint := ask(hostlist.Compress(hosts)); complaint != "" || !cmp.Equal(got, hosts) {
