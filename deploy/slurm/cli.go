@@ -58,7 +58,10 @@ func says(f *failure, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(f.said, w) })
 }
 
-// queueFields are the columns of squeue. The list of nodes is cut at its width.
+// nodesWidth is the width of the column of nodes, at which squeue cuts the list.
+const nodesWidth = 512
+
+// queueFields are the columns of squeue.
 // Names and reasons of other people's jobs may hold anything, so they are last.
 const queueFields = "JobID:20|,State:24|,RestartCnt:10|,exit_code:16|,SubmitTime:20|,UserID:12|,NodeList:512|,Name:160|,Reason:128"
 
@@ -79,12 +82,13 @@ func parseQueue(text string) []row {
 		if len(f) < 9 {
 			continue // not a line of ours: a message among the rows
 		}
+		nodes := uncut(f[6])
 		for i := range f {
 			f[i] = strings.TrimSpace(f[i])
 		}
 		restarts, _ := strconv.Atoi(f[2])
 		rows = append(rows, row{
-			job: f[0], state: f[1], restarts: restarts, exit: exitStatus(f[3]), submit: f[4], user: f[5], nodes: noList(f[6]), name: f[7], reason: f[8],
+			job: f[0], state: f[1], restarts: restarts, exit: exitStatus(f[3]), submit: f[4], user: f[5], nodes: nodes, name: f[7], reason: f[8],
 		})
 	}
 	return rows
@@ -97,6 +101,15 @@ func exitStatus(raw string) string {
 		return raw
 	}
 	return fmt.Sprintf("%d:%d", n>>8&0xff, n&0x7f)
+}
+
+// uncut is the list of nodes in its column. Where it is cut, an ellipsis stands for
+// the name that is not whole and for all that follow.
+func uncut(column string) string {
+	if nodes := strings.TrimSpace(column); len(nodes) < nodesWidth {
+		return noList(nodes)
+	}
+	return column[:strings.LastIndexByte(column, ',')+1] + "…"
 }
 
 // noList returns a list of nodes, "" for what SLURM writes when there is none.

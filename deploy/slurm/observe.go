@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -96,15 +97,24 @@ func answer(r row) batch.Answer {
 	return a
 }
 
+// notStarted is the exit status of a script whose directory or output cannot be
+// opened on its node.
+const notStarted = "0:53"
+
 func exitDetail(exit string) string {
 	if exit == "" || exit == "0:0" {
 		return ""
 	}
 	code, signal, _ := strings.Cut(exit, ":")
-	if code == "0" {
-		return "ended by signal " + signal
+	switch n, err := strconv.Atoi(signal); {
+	case code != "0":
+		return "exit code " + code
+	case exit == notStarted:
+		return "the script could not be started: its directory or the file of its output cannot be opened (" + exit + ")"
+	case err == nil && n > 64: // no signal, but SLURM's word for a cause
+		return "exit status " + exit
 	}
-	return "exit code " + code
+	return "ended by signal " + signal
 }
 
 // History implements batch.Scheduler.
@@ -174,12 +184,15 @@ type start struct {
 // account makes one answer of the rows of a job: of every start of it, and of
 // other jobs that had its id.
 func (s *scheduler) account(rows []row, ref batch.Ref) batch.Answer {
-	starts := startsOf(rows, func(r row) bool { return ours(r, ref) || s.unnamed(r, ref) })
+	starts := startsOf(rows, func(r row) bool { return ours(r, ref) || s.oursUnnamed(r, ref) })
 	if len(starts) == 0 {
 		return batch.Answer{}
 	}
 	last := starts[len(starts)-1]
 	a := answer(last.row)
+	if last.name == unnamed {
+		a.Nodes = "" // not all of them yet
+	}
 	a.Restarts = len(starts) - 1
 	for _, e := range starts[:a.Restarts] {
 		a.Earlier = append(a.Earlier, evidence.Earlier{Word: firstWord(e.state), Nodes: e.nodes})
@@ -187,12 +200,16 @@ func (s *scheduler) account(rows []row, ref batch.Ref) batch.Answer {
 	return truth(a, last)
 }
 
-// unnamed says whether a row is of our job before the accounting has its name: for
-// some seconds it is "allocation". The submit time then tells that it is ours.
-func (s *scheduler) unnamed(r row, ref batch.Ref) bool {
+// unnamed is what the accounting calls a job for some seconds, before it has its
+// name and all of its nodes.
+const unnamed = "allocation"
+
+// oursUnnamed says whether a row without a name yet is of our job: the submit time
+// tells.
+func (s *scheduler) oursUnnamed(r row, ref batch.Ref) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return r.name == "allocation" && r.user == ref.User && r.submit != "" && r.submit == s.submitted[r.job]
+	return r.name == unnamed && r.user == ref.User && r.submit != "" && r.submit == s.submitted[r.job]
 }
 
 // startsOf sorts rows into starts: each row of the job is followed by its steps.
@@ -231,11 +248,23 @@ func truth(a batch.Answer, s start) batch.Answer {
 		}
 	}
 	if worst == nil {
-		return a
+		return blame(a, s)
 	}
 	said := fmt.Sprintf("step %s is %s (%s) on %s", worst.step, worst.state, worst.exit, worst.nodes)
 	a.Detail = fmt.Sprintf("%s, the job as a whole %s (%s)", said, s.state, s.exit)
 	a.Word, a.Bad, a.Clean, a.Script = firstWord(worst.state), true, false, false
+	return a
+}
+
+// blame names the step that failed in a job that failed otherwise: the script was
+// ended because of it, and the code of the job is that of the end.
+func blame(a batch.Answer, s start) batch.Answer {
+	for _, step := range s.steps {
+		if a.Word == "FAILED" && firstWord(step.state) == "FAILED" && step.step != "batch" && step.exit != s.exit {
+			a.Detail = fmt.Sprintf("step %s is %s (%s) on %s, the job as a whole %s (%s)", step.step, step.state, step.exit, step.nodes, s.state, s.exit)
+			break
+		}
+	}
 	return a
 }
 

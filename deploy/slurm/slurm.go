@@ -36,7 +36,7 @@ type Target struct {
 
 // New returns a target.
 func New(opt Options) *Target {
-	s := &scheduler{opt: opt, tools: tools{env: opt.Env}, submitted: map[string]string{}}
+	s := &scheduler{opt: opt, tools: tools{env: opt.Env}, submitted: map[string]string{}, killWait: -1}
 	return &Target{Target: batch.New(s, time.Now), s: s}
 }
 
@@ -49,6 +49,7 @@ type scheduler struct {
 	mu        sync.Mutex
 	submitted map[string]string // by job id: the submit time that the queue gave last
 	pause     backoff           // of the accounting
+	killWait  time.Duration     // between TERM and KILL, as Check saw it; negative when it is not known
 }
 
 // Name implements batch.Scheduler.
@@ -111,10 +112,17 @@ func jobName(a plan.Attempt) string {
 	return fmt.Sprintf("%s%s-%s-%d", namePrefix, nonce, a.Job.ID, a.Number)
 }
 
+// maxComment is the length that SLURM takes for sure, in bytes.
+const maxComment = 1024
+
 // jobComment says where a job comes from. The directory is last: it may have
-// spaces.
+// spaces. One that is too long is left out.
 func jobComment(a plan.Attempt, host string) string {
-	return fmt.Sprintf("assay run=%s nonce=%s job=%s attempt=%d host=%s dir=%s", a.RunID, a.Nonce, a.Job.ID, a.Number, host, a.Dir)
+	comment := fmt.Sprintf("assay run=%s nonce=%s job=%s attempt=%d host=%s dir=", a.RunID, a.Nonce, a.Job.ID, a.Number, host)
+	if len(comment)+len(a.Dir) > maxComment {
+		return comment
+	}
+	return comment + a.Dir
 }
 
 // uid is the user as SLURM tells users apart.
