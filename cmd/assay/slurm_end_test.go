@@ -1,0 +1,177 @@
+//go:build slurm
+
+package main
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// waitsFor is a script of which every rank prints what is given, once, and then
+// waits to be ended.
+func waitsFor(rank0 string) string {
+	return `[ $RANK != 0 ] || { ` + rank0 + `; }; touch "$ASSAY_RESULTS_DIR/waits"; while :; do sleep 1; done`
+}
+
+// awaitRanks waits until the ranks of the job wait to be ended.
+func (s *session) awaitRanks(ranks ...string) {
+	s.Helper()
+	for _, rank := range ranks {
+		path := s.path("jobs", "job", "1", "ranks", rank, "results", "waits")
+		s.Await("rank "+rank+" waits", func() bool {
+			_, err := os.Stat(path)
+			return err == nil
+		})
+	}
+}
+
+// on12 puts a job on two nodes that messages can name.
+func on12() object { return object{"nodelist": "node[1-2]"} }
+
+// ends are scenarios of jobs that the scheduler ends or starts again.
+func ends() map[string]func(*session) {
+	return map[string]func(*session){
+		"time limit": func(s *session) {
+			p, id := s.startRun(oneJob(2, entry(waitsFor("true")), on12()))
+			s.awaitRanks("0", "1")
+			s.Scontrol("update", "JobId="+id, "EndTime=now")
+			p.wait().is(3, "FAIL benchmark 6").
+				reasons(`SCHED_STATE job: .*TIMEOUT.*`,
+					`RANK_SIGNAL rank 0 \(node1\): rank 0 \(node1\) was told to stop by SIGTERM`,
+					`RANK_SIGNAL rank 1 \(node2\): rank 1 \(node2\) was told to stop by SIGTERM`).
+				warnings().ranks("0 node1 ended 143 SIGTERM", "1 node2 ended 143 SIGTERM")
+			s.match("the scheduler's last word", s.last("1"), "ended TIMEOUT.*")
+			s.match("the reason in perf.csv", s.row()["reason"], ".*TIMEOUT.*")
+		},
+		"time limit after a metric": func(s *session) {
+			p, id := s.startRun(oneJob(2, entry(waitsFor("echo performance: 7 tps")), on12()))
+			s.awaitRanks("0", "1")
+			s.Scontrol("update", "JobId="+id, "EndTime=now")
+			p.wait().is(0, "PASS benchmark 4").reasons().
+				warnings(`RANK_SIGNAL rank 0 \(node1\): .*SIGTERM`, `RANK_SIGNAL rank 1 \(node2\): .*SIGTERM`, `SCHED_STATE job: .*TIMEOUT.*`)
+			s.match("performance in perf.csv", s.row()["performance"], "7")
+		},
+		"a minute that is over": func(s *session) { // as SLURM itself counts it
+			s.run(oneJob(1, entry(waitsFor("true")), object{"time": "1"})).is(3, "FAIL benchmark 6").
+				reasons(`SCHED_STATE job: .*TIMEOUT.*`, `RANK_SIGNAL rank 0 \(node\d\): .*SIGTERM`)
+		},
+		"time limit of the model": func(s *session) {
+			model := merge(entry(waitsFor("true")), object{"timeout": 1})
+			s.run(oneJob(2, model, on12())).is(3, "FAIL benchmark 5").
+				reasons(`RANK_TIMEOUT rank 0 \(node1\): .*ran past its time limit of 1 s`, `RANK_TIMEOUT rank 1 \(node2\): .*`, `SCHED_STATE job: .*FAILED.*`)
+		},
+		"scontrol requeue": func(s *session) {
+			script := `if [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then ` + waitsFor("true") + `; fi; [ $RANK != 0 ] || echo performance: 7 tps`
+			p, id := s.startRun(oneJob(2, entry(script), object{"requeue": true}))
+			s.awaitRanks("0", "1")
+			s.Scontrol("requeue", id)
+			s.Await("the job may start again", func() bool {
+				_, err := s.Try("scontrol", "update", "JobId="+id, "StartTime=now")
+				return err == nil && s.JobState(id) != "COMPLETING"
+			})
+			r := p.wait().is(0, "PASS benchmark 4").reasons().
+				warnings(`RESTARTED job: .*`).ranks(`0 node\d ended 0`, `1 node\d ended 0`)
+			if j := r.job(); j.Attempts != 2 || j.Directory != "jobs/job/2" {
+				s.Errorf("%d attempts, judged by %s", j.Attempts, j.Directory)
+			}
+			s.match("the scheduler's word on the first start", s.observations("1")[0].Word, "PENDING|CONFIGURING|RUNNING")
+			s.match("the scheduler's last word", s.last("2"), "ended COMPLETED.*")
+			s.match("attempt in perf.csv", s.row()["attempt"], "2")
+		},
+	}
+}
+
+// cancels are scenarios in which somebody ends the job.
+func cancels() map[string]func(*session) {
+	cancelled := func(s *session, p *started, code int, by string) {
+		s.Helper()
+		p.wait().is(code, "ERROR benchmark 1").
+			reasons(`CANCELLED job: .*`+by+`.*`, `CANCELLED rank 0 .*`, `CANCELLED rank 1 .*`, `SCHED_STATE job: .*CANCELLED.*`)
+		s.match("the scheduler's last word", s.last("1"), "ended CANCELLED.*")
+		s.match("verdict in perf.csv", s.row()["verdict"], "ERROR")
+		if left := s.queued(); left != "" {
+			s.Errorf("left in the queue: %s", left)
+		}
+	}
+	return map[string]func(*session){
+		"assay cancel": func(s *session) {
+			p, _ := s.startRun(oneJob(2, entry(waitsFor("true")), on12()))
+			s.awaitRanks("0", "1")
+			if r := s.assay("cancel", "r"); r.code != 0 || !strings.Contains(r.stdout, "1 job told to stop") {
+				s.Errorf("cancel: %d\n%s%s", r.code, r.stdout, r.stderr)
+			}
+			cancelled(s, p, 6, "assay cancel")
+			if r := s.assay("cancel", "r"); r.code != 0 {
+				s.Errorf("a second cancel: %d\n%s%s", r.code, r.stdout, r.stderr)
+			}
+		},
+		"Ctrl-C": func(s *session) {
+			p, _ := s.startRun(oneJob(2, entry(waitsFor("true")), on12()))
+			s.awaitRanks("0", "1")
+			p.signal(syscall.SIGINT)
+			cancelled(s, p, 130, "SIGINT")
+		},
+		"Ctrl-C twice, then attach": func(s *session) {
+			deaf := `trap "" TERM INT; touch "$ASSAY_RESULTS_DIR/waits"; [ $RANK != 0 ] || echo performance: 7 tps; for i in $(seq 20); do sleep 0.1; done; exit 0`
+			p, id := s.startRun(oneJob(2, entry(deaf), on12()))
+			s.awaitRanks("0", "1")
+			p.signal(syscall.SIGINT)
+			s.Await("the run is cancelled", func() bool { _, err := os.Stat(s.path("cancel.json")); return err == nil })
+			p.signal(syscall.SIGINT)
+			if r := p.wait(); r.code != 130 || !strings.Contains(r.stderr, "assay attach r") {
+				s.Errorf("exit code %d\n%s", r.code, r.stderr)
+			}
+			s.assay("attach", "r", "--json").is(0, "PASS")
+			s.Await("the job has ended", func() bool { return s.JobState(id) == "CANCELLED" })
+		},
+		"scancel by somebody else": func(s *session) {
+			p, id := s.startRun(oneJob(2, entry(waitsFor("true")), on12()))
+			s.awaitRanks("0", "1")
+			s.Cluster.Run("scancel", id)
+			p.wait().is(6, "ERROR benchmark 1").
+				reasons(`CANCELLED job: the job was cancelled by somebody outside this run`, `RANK_SIGNAL rank 0 \(node1\): .*SIGTERM`,
+					`RANK_SIGNAL rank 1 \(node2\): .*SIGTERM`, `SCHED_STATE job: .*CANCELLED by 0.*`)
+			s.match("the scheduler's last word", s.last("1"), "ended CANCELLED: CANCELLED by 0")
+		},
+		"scancel after a metric": func(s *session) {
+			p, id := s.startRun(oneJob(2, entry(waitsFor("echo performance: 7 tps")), on12()))
+			s.awaitRanks("0", "1")
+			s.Cluster.Run("scancel", id)
+			p.wait().is(0, "PASS benchmark 4").
+				warnings(`RANK_SIGNAL rank 0 \(node1\): .*SIGTERM`, `RANK_SIGNAL rank 1 \(node2\): .*SIGTERM`, `SCHED_STATE job: .*CANCELLED by 0.*`)
+		},
+		"scancel by another user": func(s *session) {
+			s.becomeNobody()
+			p, id := s.startRun(oneJob(1, entry(waitsFor("true")), nil))
+			s.awaitRanks("0")
+			s.Cluster.Run("scancel", id) // by root
+			p.wait().is(6, "ERROR benchmark 1").
+				reasons(`CANCELLED job: the job was cancelled by somebody outside this run`, `RANK_SIGNAL rank 0 .*SIGTERM`, `SCHED_STATE job: .*CANCELLED by 0.*`)
+		},
+		"scancel before the start": func(s *session) {
+			p, id := s.startRun(oneJob(9, entry("true"), nil))
+			s.Await("the job waits", func() bool { return s.JobState(id) == "PENDING" })
+			s.Cluster.Run("scancel", id)
+			p.wait().is(6, "ERROR benchmark 1").
+				reasons(`CANCELLED job: the job was cancelled by somebody outside this run`, `SCHED_STATE job: .*CANCELLED.*`).
+				ranks("0  not_started", "1  not_started", "2  not_started", "3  not_started", "4  not_started", "5  not_started", "6  not_started", "7  not_started", "8  not_started")
+		},
+	}
+}
+
+// becomeNobody makes the session one of a user without privileges.
+func (s *session) becomeNobody() {
+	s.Helper()
+	u := s.Nobody()
+	s.as, s.dir = &u, u.Home
+}
+
+// within fails when something took longer than it may.
+func (s *session) within(what string, begun time.Time, limit time.Duration) {
+	s.Helper()
+	if took := time.Since(begun); took > limit {
+		s.Errorf("%s took %s, more than %s", what, took.Round(time.Millisecond), limit)
+	}
+}
