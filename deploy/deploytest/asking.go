@@ -9,6 +9,7 @@ import (
 
 	"assay/deploy"
 	"assay/pkg/evidence"
+	"assay/pkg/plan"
 	"assay/pkg/rundir"
 	"assay/pkg/verdict"
 )
@@ -40,45 +41,96 @@ func (h Harness) awaitAll(t *testing.T, target deploy.Target, handles []deploy.H
 	}
 }
 
-// forgotten asks about a job that ended well, and whose id is another's by now.
-func forgotten(t *testing.T, h Harness) {
+// endedWell runs a job that measures something.
+func (h Harness) endedWell(t *testing.T) (plan.Attempt, deploy.Handle) {
+	t.Helper()
 	target := h.New(t)
 	a, handle := h.start(t, target, bash(`echo "performance: 5 triadGBs"`, 1))
 	h.await(t, target, handle)
-	handle, runs := h.Recycled(t, handle)
+	return a, handle
+}
+
+// awaitForgotten waits for the last word on a job that the target has forgotten,
+// which must not say how it ended.
+func (h Harness) awaitForgotten(t *testing.T, handle deploy.Handle) evidence.Observation {
+	t.Helper()
 	if err := h.New(t).Cancel(t.Context(), handle); err != nil {
 		t.Errorf("cancel of a job that is forgotten: %v", err)
 	}
 	seen := h.await(t, h.New(t), handle)
-	if seen.Bad {
-		t.Errorf("what was seen of a job that is forgotten stands for a failure: %+v", seen)
+	if seen.Bad || seen.NotLaunched != "" {
+		t.Errorf("of a job that is forgotten it is said how it ended: %+v", seen)
 	}
-	wantVerdict(t, judge(t, a, handle, seen, false), verdict.Pass)
-	if !runs() {
-		t.Error("cancel ended something else, to which the id belongs now")
-	}
+	return seen
 }
 
-// forgottenAndLost asks about a job that nothing but a begin is left of. A target
+func purged(t *testing.T, h Harness) {
+	a, handle := h.endedWell(t)
+	handle = h.Purged(t, handle)
+	wantVerdict(t, judge(t, a, handle, h.awaitForgotten(t, handle), false), verdict.Pass)
+}
+
+// purgedAndLost asks about a job that nothing but a begin is left of. A target
 // that cannot tell how it ended says so, and then nobody is blamed; one whose jobs
 // are their processes knows that the rank was lost.
-func forgottenAndLost(t *testing.T, h Harness) {
+func purgedAndLost(t *testing.T, h Harness) {
 	target := h.New(t)
-	a, handle := h.start(t, target, bash(`echo up > "$ASSAY_RESULTS_DIR/up"; sleep 300`, 1))
+	a, handle := h.start(t, target, bash(untilGo, 1))
 	h.awaitUp(t, a, 0)
 	h.KillRank(t, a, 0)
 	h.await(t, target, handle)
-	handle, _ = h.Recycled(t, handle)
-	seen := h.await(t, h.New(t), handle)
-	if seen.Bad || seen.NotLaunched != "" {
-		t.Errorf("what was seen of a job that is forgotten says how it ended: %+v", seen)
-	}
+	handle = h.Purged(t, handle)
+	seen := h.awaitForgotten(t, handle)
 	v := judge(t, a, handle, seen, false)
 	if seen.Phase == evidence.PhaseGone {
 		wantVerdict(t, v, verdict.Error, verdict.CodeSchedUnknown)
 		return
 	}
 	wantVerdict(t, v, verdict.Fail, verdict.CodeRankLost)
+}
+
+// recycled asks about a job that ended well, and whose id is another's by now,
+// which runs and has to go on.
+func recycled(t *testing.T, h Harness) {
+	a, handle := h.endedWell(t)
+	handle, runs := h.Recycled(t, handle)
+	wantVerdict(t, judge(t, a, handle, h.awaitForgotten(t, handle), false), verdict.Pass)
+	if !runs() {
+		t.Error("cancel ended something else, to which the id belongs now")
+	}
+}
+
+// answersInOrder asks about two jobs, of which one has ended, and about one of
+// another target.
+func answersInOrder(t *testing.T, h Harness) {
+	target := h.New(t)
+	_, ended := h.endedWell(t)
+	a, running := h.start(t, target, bash(untilGo, 1))
+	h.awaitUp(t, a, 0)
+	h.await(t, target, ended)
+	for _, handles := range [][]deploy.Handle{{ended, running, ended}, {running, ended, running}} {
+		seen, err := target.Observe(t.Context(), handles)
+		if err != nil || len(seen) != len(handles) {
+			t.Fatalf("observe gave %d answers for %d handles, and %v", len(seen), len(handles), err)
+		}
+		for i, o := range seen {
+			if over := handles[i].ID == ended.ID; o.Phase.Over() != over {
+				t.Errorf("answer %d of %d is %+v, want one of a job that has ended: %t", i+1, len(seen), o, over)
+			}
+		}
+	}
+	letGo(t, a, 0)
+	h.await(t, target, running)
+	if seen, err := target.Observe(t.Context(), nil); err != nil || len(seen) > 0 {
+		t.Errorf("asked about nothing, observe gave %+v and %v", seen, err)
+	}
+	foreign := deploy.Handle{Target: "another", ID: running.ID, Data: running.Data}
+	if seen, err := target.Observe(t.Context(), []deploy.Handle{foreign}); err == nil {
+		t.Errorf("asked about a job of another target, observe gave %+v", seen)
+	}
+	if err := target.Cancel(t.Context(), foreign); err == nil {
+		t.Error("a job of another target was cancelled")
+	}
 }
 
 // muted asks a target that cannot ask: no answer is no state. Then it can again.

@@ -64,6 +64,36 @@ func handleSurvives(t *testing.T, h Harness) {
 	}
 }
 
+// found loses the answer of a submission, as a process that is killed then does.
+func found(t *testing.T, h Harness) {
+	find := func(a plan.Attempt) (deploy.Handle, bool) {
+		finder, ok := h.New(t).(deploy.Finder)
+		if !ok {
+			t.Fatal("the target is no Finder any more")
+		}
+		handle, found, err := finder.Find(t.Context(), a)
+		if err != nil {
+			t.Fatalf("find: %v", err)
+		}
+		return handle, found
+	}
+	target := h.New(t)
+	a, _ := h.start(t, target, bash(untilGo+"exit 6", 1))
+	h.awaitUp(t, a, 0)
+	handle, known := find(a)
+	if !known {
+		t.Fatal("a job that runs was not found")
+	}
+	if never, known := find(h.prepare(t, target, a.Job)); known {
+		t.Errorf("for an attempt that was never submitted %+v was found", never)
+	}
+	letGo(t, a, 0)
+	h.await(t, target, handle)
+	if m := mustEnd(t, a, 0); m.ExitCode != 6 {
+		t.Errorf("exit code %d, want 6", m.ExitCode)
+	}
+}
+
 func refused(t *testing.T, h Harness) {
 	target, job, words := h.Refused(t, bash("true", 1))
 	a := h.prepare(t, target, job)

@@ -43,9 +43,11 @@ type Harness struct {
 	// Lacking returns a target as it is where a tool that submits is not there, and
 	// the tool's name.
 	Lacking func(*testing.T) (target deploy.Target, tool string)
-	// Recycled returns what the handle of a job becomes when the target has
-	// forgotten the job and given its id to something else that runs, and says
-	// whether that still runs.
+	// Purged returns what the handle of a job that ended becomes when the target
+	// has nothing of that id any more.
+	Purged func(*testing.T, deploy.Handle) deploy.Handle
+	// Recycled returns what it becomes when its id belongs to something else that
+	// runs, and says whether that still runs.
 	Recycled func(*testing.T, deploy.Handle) (h deploy.Handle, runs func() bool)
 	// Mute returns a target whose questions about jobs go wrong in a way, while it
 	// is told so.
@@ -54,6 +56,8 @@ type Harness struct {
 	// Cannot gives the reason for each case that the target cannot have, by its
 	// name. They do not count as passed.
 	Cannot map[string]string
+
+	queues, finds bool // what the target is: a deploy.Queue, a deploy.Finder
 }
 
 // Way is how a question goes wrong.
@@ -76,6 +80,8 @@ func cases() []testCase {
 	return []testCase{
 		{name: "render is pure", run: renderIsPure},
 		{name: "handle survives JSON and a new process", run: handleSurvives},
+		{name: "answers come in the order of the questions", run: answersInOrder},
+		{name: "submission without an answer is found", run: found, hook: func(h Harness) bool { return h.finds }},
 		{name: "ranks keep their exit codes", run: exitCodes},
 		{name: "death by signal", run: deathBySignal},
 		{name: "killed wrapper leaves no end marker", run: killedWrapper},
@@ -90,8 +96,9 @@ func cases() []testCase {
 		{name: "refused submission carries the tool's words", run: refused, hook: func(h Harness) bool { return h.Refused != nil }},
 		{name: "a job that cannot keep records is refused", run: noRoom},
 		{name: "missing tool is named", run: missingTool, hook: func(h Harness) bool { return h.Lacking != nil }},
-		{name: "forgotten job is judged by its records", run: forgotten, hook: func(h Harness) bool { return h.Recycled != nil }},
-		{name: "forgotten job without records is lost", run: forgottenAndLost, hook: func(h Harness) bool { return h.Recycled != nil }},
+		{name: "purged job is judged by its records", run: purged, hook: func(h Harness) bool { return h.Purged != nil }},
+		{name: "purged job without records is not judged by absence", run: purgedAndLost, hook: func(h Harness) bool { return h.Purged != nil }},
+		{name: "recycled id is not taken for the job", run: recycled, hook: func(h Harness) bool { return h.Recycled != nil }},
 		{name: "failing status command", run: func(t *testing.T, h Harness) { muted(t, h, Fails) }, hook: func(h Harness) bool { return h.Mute != nil }},
 		{name: "hanging status command", run: func(t *testing.T, h Harness) { muted(t, h, Hangs) }, hook: func(h Harness) bool { return h.Mute != nil }},
 		{name: "the end of the context leaves the job", run: contextEnd},
@@ -106,6 +113,11 @@ func cases() []testCase {
 // how many cases there are, which of them were not run, and why.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
+	target := h.New(t)
+	if q, ok := target.(deploy.Queue); ok {
+		h.queues = q.Queues()
+	}
+	_, h.finds = target.(deploy.Finder)
 	undeclared := maps.Clone(h.Cannot)
 	all := cases()
 	t.Logf("the target has %d of the suite's %d cases", len(all)-len(h.Cannot), len(all))
@@ -115,7 +127,7 @@ func Run(t *testing.T, h Harness) {
 		has := c.hook == nil || c.hook(h)
 		switch {
 		case !has && !declared:
-			t.Errorf("the harness has no hook for the case %q: give it, or declare in Cannot why the target cannot have the case", c.name)
+			t.Errorf("the case %q has no hook in the harness or no method of the target: give it, or declare in Cannot why the target cannot have the case", c.name)
 		case declared && (c.hook == nil || has):
 			t.Errorf("the harness declares that the target cannot have the case %q (%s), and nothing hinders it", c.name, reason)
 		case declared:
@@ -130,14 +142,9 @@ func Run(t *testing.T, h Harness) {
 	for _, name := range slices.Sorted(maps.Keys(undeclared)) {
 		t.Errorf("the harness declares that the target cannot have the case %q, and there is no such case", name)
 	}
-	if _, declared := h.Cannot["cancel before the start"]; declared && queues(h.New(t)) {
+	if _, declared := h.Cannot["cancel before the start"]; declared && h.queues {
 		t.Error("the harness declares that no job can wait, and the target says that it has a queue")
 	}
-}
-
-func queues(target deploy.Target) bool {
-	q, ok := target.(deploy.Queue)
-	return ok && q.Queues()
 }
 
 // String returns the word for a way.

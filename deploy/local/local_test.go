@@ -58,6 +58,7 @@ func TestConformance(t *testing.T) {
 		KillRank: killRank,
 		Refused:  refused,
 		Lacking:  lacking,
+		Purged:   purged,
 		Recycled: recycled,
 		Cannot: map[string]string{
 			"cancel before the start": "local has no queue: a job that is accepted runs",
@@ -84,6 +85,30 @@ func lacking(t *testing.T) (deploy.Target, string) {
 	return New(Options{Binary: binary, Env: os.Environ()}), binary
 }
 
+// noPID is larger than the number of any process: PID_MAX_LIMIT of Linux.
+const noPID = 1 << 22
+
+// purged is a job whose processes are no more, and whose pids are nobody's.
+func purged(t *testing.T, h deploy.Handle) deploy.Handle {
+	t.Helper()
+	return withPID(t, h, noPID)
+}
+
+func withPID(t *testing.T, h deploy.Handle, pid int) deploy.Handle {
+	t.Helper()
+	j, err := decode(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range j.Procs {
+		j.Procs[i].PID = pid
+	}
+	if h, err = j.handle(); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 // recycled gives the pids of a job to another process.
 func recycled(t *testing.T, h deploy.Handle) (deploy.Handle, func() bool) {
 	t.Helper()
@@ -100,17 +125,7 @@ func recycled(t *testing.T, h deploy.Handle) (deploy.Handle, func() bool) {
 		_ = cmd.Process.Kill()
 		<-ended
 	})
-	j, err := decode(h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range j.Procs {
-		j.Procs[i].PID = cmd.Process.Pid
-	}
-	if h, err = j.handle(); err != nil {
-		t.Fatal(err)
-	}
-	return h, func() bool { return syscall.Kill(cmd.Process.Pid, 0) == nil }
+	return withPID(t, h, cmd.Process.Pid), func() bool { return syscall.Kill(cmd.Process.Pid, 0) == nil }
 }
 
 func killRank(t *testing.T, a plan.Attempt, number int) {

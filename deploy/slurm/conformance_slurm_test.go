@@ -50,6 +50,7 @@ func TestSlurmConformance(t *testing.T) {
 		Waiting:  h.waiting,
 		Refused:  h.refused,
 		Lacking:  h.lacking,
+		Purged:   purged,
 		Recycled: recycled,
 		Mute:     h.mute,
 	})
@@ -114,6 +115,16 @@ func (h harness) lacking(t *testing.T) (deploy.Target, string) {
 	return h.target(append(slurmtest.Open(t).Env(), "PATH="+t.TempDir())), "sbatch"
 }
 
+// noID is an id that the cluster does not reach: the largest before it starts
+// again with the first.
+const noID = "67043327"
+
+// purged is a job that neither the queue nor the accounting lists.
+func purged(t *testing.T, h deploy.Handle) deploy.Handle {
+	t.Helper()
+	return withID(t, h, noID)
+}
+
 // recycled gives the id of a job to a job of somebody else's.
 func recycled(t *testing.T, h deploy.Handle) (deploy.Handle, func() bool) {
 	t.Helper()
@@ -121,6 +132,12 @@ func recycled(t *testing.T, h deploy.Handle) (deploy.Handle, func() bool) {
 	id := c.Sbatch("#!/bin/bash\nexec sleep 300\n", "--job-name=other", "--output=/dev/null")
 	t.Cleanup(func() { c.Run("scancel", id) })
 	c.Await("the other job runs", func() bool { return c.JobState(id) == "RUNNING" })
+	return withID(t, h, id), func() bool { return c.JobState(id) == "RUNNING" }
+}
+
+// withID is the handle of a job with another id.
+func withID(t *testing.T, h deploy.Handle, id string) deploy.Handle {
+	t.Helper()
 	var data map[string]any
 	if err := json.Unmarshal(h.Data, &data); err != nil {
 		t.Fatal(err)
@@ -134,7 +151,7 @@ func recycled(t *testing.T, h deploy.Handle) (deploy.Handle, func() bool) {
 		t.Fatal(err)
 	}
 	h.ID = id
-	return h, func() bool { return c.JobState(id) == "RUNNING" }
+	return h
 }
 
 // mute puts a squeue and a sacct in front of the real ones, which go wrong while
@@ -150,6 +167,7 @@ func (h harness) mute(t *testing.T, way deploytest.Way) (deploy.Target, func(boo
 	for _, tool := range []string{"squeue", "sacct"} {
 		standIn(t, bin, tool, fmt.Sprintf("if [ -e %q ]; then %s; fi; exec \"$real\" \"$@\"", flag, wrong))
 	}
+	t.Cleanup(func() { noneWith(t, bin) })
 	target := h.target(inFront(slurmtest.Open(t).Env(), bin))
 	target.s.tools.limit = 2 * time.Second
 	return target, func(on bool) {
@@ -161,6 +179,22 @@ func (h harness) mute(t *testing.T, way deploytest.Way) (deploy.Target, func(boo
 		}
 		if err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// noneWith fails the test when a process still has a directory in its PATH: what
+// hangs is ended with all that it started.
+func noneWith(t *testing.T, dir string) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if env, err := os.ReadFile(f); err == nil && strings.Contains(string(env), "PATH="+dir) {
+			args, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "cmdline")) // empty when it has just ended
+			t.Errorf("a command that hung left a process: %q", args)
 		}
 	}
 }
