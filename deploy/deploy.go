@@ -87,6 +87,7 @@ type CheckRequest struct {
 	Runs       string // absolute directory below which the run directory will be; it may not exist yet
 	RankBinary string // deployment_config.rank_binary, absolute; empty: the target's own
 	OnNode     bool   // also run something on a node, which may have to wait for one
+	Thorough   bool   // also ask what takes longer than a run should be held up for
 }
 
 // Finding is one thing that Check looked at.

@@ -36,7 +36,7 @@ type Target struct {
 
 // New returns a target.
 func New(opt Options) *Target {
-	s := &scheduler{opt: opt, tools: tools{env: opt.Env}, submitted: map[string]string{}, killWait: -1}
+	s := &scheduler{opt: opt, tools: tools{env: opt.Env}, submitted: map[string]string{}}
 	return &Target{Target: batch.New(s, time.Now), s: s}
 }
 
@@ -49,7 +49,7 @@ type scheduler struct {
 	mu        sync.Mutex
 	submitted map[string]string // by job id: the submit time that the queue gave last
 	pause     backoff           // of the accounting
-	killWait  time.Duration     // between TERM and KILL, as Check saw it; negative when it is not known
+	grace     time.Duration     // between TERM and KILL of a workload, after Check; 0: the ranks' own
 }
 
 // Name implements batch.Scheduler.

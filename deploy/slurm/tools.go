@@ -24,6 +24,7 @@ type tools struct {
 	env   []string
 	limit time.Duration // of one command; 0: commandLimit
 	stdin []byte        // of each command
+	both  bool          // stderr is part of what a command printed
 }
 
 // failure is a command that did not do what it was asked for.
@@ -68,6 +69,9 @@ func (t tools) run(ctx context.Context, extra []string, name string, args ...str
 	var out, said bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(t.stdin), &out, &said
 	err = cmd.Run()
+	if t.both {
+		out.Write(said.Bytes())
+	}
 	if err == nil {
 		return out.String(), nil
 	}

@@ -39,9 +39,9 @@ func (a *app) root() *cobra.Command {
 		return exitcode.Errorf(exitcode.Invalid, "%w; see: %s --help", err, c.CommandPath())
 	})
 	root.AddCommand(
-		a.discoverCmd(), a.buildCmd(), a.lintCmd(), a.schemaCmd(), a.renderCmd(), a.runCmd(),
+		a.discoverCmd(), a.buildCmd(), a.lintCmd(), a.schemaCmd(), a.renderCmd(), a.checkCmd(), a.runCmd(),
 		a.statusCmd(), a.attachCmd(), a.collectCmd(), a.cancelCmd(), a.explainCmd(),
-		a.perfCmd(), a.gcCmd(), a.probeCmd(), a.rankCmd(), a.placeCmd(), a.versionCmd(), a.completionCmd(), a.docsCmd(), exitCodesTopic(),
+		a.perfCmd(), a.gcCmd(), a.probeCmd(), a.rankCmd(), a.placeCmd(), a.nodeLookCmd(), a.versionCmd(), a.completionCmd(), a.docsCmd(), exitCodesTopic(),
 	)
 	root.SetHelpCommand(helpCmd())
 	return root
