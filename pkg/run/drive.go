@@ -67,6 +67,9 @@ type flight struct {
 
 	unsubmitted int       // consecutive submissions that the target could not take
 	submitAt    time.Time // none is tried before
+	// unsettled are the ids of queued jobs that may have been submitted already, with
+	// the ambiguous answer; nil when the process that submitted is gone.
+	unsettled map[string]error
 }
 
 type activeJob struct {
@@ -136,7 +139,7 @@ func (d *Driver) heedCancel(ctx context.Context, f *flight) {
 	f.stopping = true
 	d.cancelAll(ctx, f.active)
 	for _, e := range f.queue {
-		d.failed(f, d.drop(e, c.By))
+		d.failed(f, d.dropQueued(ctx, f, e, c.By))
 	}
 	f.queue = nil
 }
@@ -162,6 +165,30 @@ func (d *Driver) cancelAll(ctx context.Context, jobs []activeJob) {
 			d.notice("job %s could not be cancelled: %v", jobs[i].attempt.Job.ID, err)
 		}
 	}
+}
+
+// dropQueued drops a job, unless it was submitted after all: that one is told to
+// stop. Where nobody can tell, its intent to be submitted stays for a later attach.
+func (d *Driver) dropQueued(ctx context.Context, f *flight, e rundir.Entry, by string) error {
+	ambiguous, unsettled := f.unsettled[e.ID]
+	if !unsettled {
+		return d.drop(e, by)
+	}
+	a, _, err := lastAttempt(d.Run, e)
+	if err != nil {
+		return err
+	}
+	h, found, err := findJob(ctx, d.Run, d.Target, a)
+	switch {
+	case err != nil:
+		return err
+	case found:
+		d.adopt(f, a, h)
+		return d.Target.Cancel(ctx, h)
+	case ambiguous != nil:
+		return d.giveUp(e, a, ambiguous)
+	}
+	return d.drop(e, by)
 }
 
 // drop records that a job will not be submitted.

@@ -37,11 +37,18 @@ func (d *Driver) fill(ctx context.Context, f *flight) (stop bool) {
 // job: with the pauses between, for about three minutes.
 const submitTries = 10
 
-// launch submits one job and takes it on, or finishes it when it was refused.
+// launch submits one job and takes it on, or finishes it when it was refused. One
+// that may have been submitted already is asked for first.
 func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 	a, _, err := lastAttempt(d.Run, e)
 	if err != nil {
 		return err
+	}
+	if ambiguous, unsettled := f.unsettled[e.ID]; unsettled {
+		delete(f.unsettled, e.ID)
+		if done, err := d.settle(ctx, f, e, a, ambiguous); done || err != nil {
+			return err
+		}
 	}
 	intent := rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchIntent}}
 	if err := d.Run.WriteLaunch(a.Dir, intent); err != nil {
@@ -50,11 +57,11 @@ func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 	h, err := d.Target.Submit(ctx, a)
 	switch {
 	case errors.Is(err, deploy.ErrAmbiguous):
-		return d.ask(ctx, f, e, a, err)
+		d.notice("job %s: %v", e.ID, err)
+		_, err := d.settle(ctx, f, e, a, err)
+		return err
 	case errors.Is(err, deploy.ErrUnavailable) && f.unsubmitted+1 < submitTries:
-		f.unsubmitted++
-		f.submitAt = time.Now().Add(pause(f.unsubmitted))
-		f.queue = append([]rundir.Entry{e}, f.queue...)
+		f.again(e)
 		d.notice("job %s could not be submitted yet (%d in a row): %v", e.ID, f.unsubmitted, err)
 		return nil
 	case err != nil:
@@ -70,18 +77,50 @@ func saidBy(err error) string {
 	return strings.TrimPrefix(err.Error(), deploy.ErrRefused.Error()+": ")
 }
 
-// ask resolves an ambiguous answer to a submission: by asking for the job, never
-// by submitting it again, for it may still appear.
-func (d *Driver) ask(ctx context.Context, f *flight, e rundir.Entry, a plan.Attempt, ambiguous error) error {
-	d.notice("job %s: %v", e.ID, ambiguous)
+// again lets a job have its next turn after a pause, which grows with the number
+// of times in a row that the target could not be reached.
+func (f *flight) again(e rundir.Entry) {
+	f.unsubmitted++
+	f.submitAt = time.Now().Add(pause(f.unsubmitted))
+	f.queue = append([]rundir.Entry{e}, f.queue...)
+}
+
+// settleLater keeps that a job may have been submitted, until the target can be
+// asked for it. ambiguous is the answer to the submission, nil when the process
+// that submitted is gone.
+func (f *flight) settleLater(e rundir.Entry, ambiguous error) {
+	if f.unsettled == nil {
+		f.unsettled = map[string]error{}
+	}
+	f.unsettled[e.ID] = ambiguous
+	f.again(e)
+}
+
+// settle resolves a submission without a clear answer by asking for the job. After
+// an ambiguous answer it is never submitted again, for it may still appear; done is
+// false when it was not submitted and can be.
+func (d *Driver) settle(ctx context.Context, f *flight, e rundir.Entry, a plan.Attempt, ambiguous error) (done bool, err error) {
 	h, found, err := findJob(ctx, d.Run, d.Target, a)
 	switch {
+	case errors.Is(err, deploy.ErrUnavailable) && f.unsubmitted+1 < submitTries:
+		f.settleLater(e, ambiguous)
+		d.notice("%v (%d in a row)", err, f.unsubmitted)
+		return true, nil
 	case err != nil:
-		return err
+		return true, err
 	case found:
+		f.unsubmitted = 0
 		d.adopt(f, a, h)
-		return nil
+		return true, nil
+	case ambiguous == nil:
+		return false, nil
 	}
+	return true, d.giveUp(e, a, ambiguous)
+}
+
+// giveUp finishes a job whose submission had an ambiguous answer and that the target
+// does not know.
+func (d *Driver) giveUp(e rundir.Entry, a plan.Attempt, ambiguous error) error {
 	why := fmt.Sprintf("%v; the target knows no such job, and it is not submitted again because it may still appear", ambiguous)
 	return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, why, nil), d.finish(e))
 }

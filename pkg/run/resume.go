@@ -33,7 +33,12 @@ func (d *Driver) resume(ctx context.Context, f *flight) error {
 		switch {
 		case final != nil:
 		case launch.State == evidence.LaunchIntent:
-			if err := d.findLost(ctx, f, e, a); err != nil {
+			err := d.findLost(ctx, f, e, a)
+			switch {
+			case errors.Is(err, deploy.ErrUnavailable): // to be asked again, before anything is submitted
+				f.settleLater(e, nil)
+				d.notice("%v", err)
+			case err != nil:
 				return err
 			}
 		case launch.Handle != nil:
