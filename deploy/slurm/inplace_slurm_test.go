@@ -1,0 +1,199 @@
+//go:build slurm
+
+package slurm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"assay/deploy/slurm/slurmtest"
+)
+
+// workplace is a directory with a manifest and the built binary, for scripts that
+// are run inside allocations.
+type workplace struct {
+	*testing.T
+	*slurmtest.Cluster
+	dir string
+}
+
+// newWorkplace writes a manifest whose one entry runs a bash script on two nodes.
+func newWorkplace(t *testing.T, script string) workplace {
+	t.Helper()
+	c := slurmtest.Open(t)
+	w := workplace{t, c, c.SharedDir()}
+	build := exec.Command("go", "build", "-o", filepath.Join(w.dir, "assay"), "assay/cmd/assay")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	w.write("job.sh", script)
+	w.write("m.json", fmt.Sprintf(`{"built_images": {"job": {"docker_image": null}}, "context": {},
+		"built_models": {"job": {"name": "job", "command": ["bash", %q]}},
+		"deployment_config": {"target": "slurm", "slurm": {"partition": "main", "nodes": 2, "time": "5"}}}`, filepath.Join(w.dir, "job.sh")))
+	return w
+}
+
+func (w workplace) write(name, text string) {
+	w.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o644); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// read returns what all files of a pattern below the directory hold, in order.
+func (w workplace) read(pattern string) string {
+	w.Helper()
+	paths, err := filepath.Glob(filepath.Join(w.dir, pattern))
+	if err != nil {
+		w.Fatal(err)
+	}
+	var all strings.Builder
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			w.Fatal(err)
+		}
+		all.Write(data)
+	}
+	return all.String()
+}
+
+// inside runs a bash script inside an allocation and returns what it printed and
+// its exit code.
+func (w workplace) inside(nodes int, script string) (string, int) {
+	w.Helper()
+	return w.code(w.Command("salloc", "--quiet", fmt.Sprintf("--nodes=%d", nodes), "bash", "-c", script))
+}
+
+func (w workplace) code(cmd *exec.Cmd) (string, int) {
+	w.Helper()
+	cmd.Dir = w.dir
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		w.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	w.Logf("%s\n%s", cmd, out)
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// demand fails the test with what was printed when a text is not part of it.
+func (w workplace) demand(text string, parts ...string) {
+	w.Helper()
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			w.Errorf("without %q:\n%s", p, text)
+		}
+	}
+}
+
+const measure = `echo "$RANK is on $SLURMD_NODENAME of $NNODES"; [ "$RANK" = 0 ] && echo "performance: 5 GB/s"; `
+
+func TestSlurmInPlace(t *testing.T) {
+	w := newWorkplace(t, measure+`[ "$RANK" = 1 ] && exit 3; true`)
+	// What salloc or a user leaves in the environment is no option of our step.
+	out, code := w.inside(3, `export SLURM_NTASKS=7 SLURM_NTASKS_PER_NODE=7 SLURM_KILL_BAD_EXIT=1 SLURM_DISTRIBUTION=cyclic SLURM_RESTART_COUNT=3 SLURM_WAIT=1 SLURM_OPEN_MODE=t
+		./assay run -m m.json; code=$?
+		echo "nodes $(scontrol show hostnames | head -n 2 | paste -sd ' ')"
+		squeue --noheader --user="$(id -u)" --states=all --format='%i %j' | grep -- -job-1
+		exit $code`)
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	_, nodes, _ := strings.Cut(out, "\nnodes ")
+	nodes, left, _ := strings.Cut(nodes, "\n")
+	first, second, _ := strings.Cut(nodes, " ")
+	w.demand(w.read("runs/*/jobs/job/1/ranks/0/stdout"), "0 is on "+first+" of 2")
+	w.demand(w.read("runs/*/jobs/job/1/ranks/1/stdout"), "1 is on "+second+" of 2")
+	w.demand(out, "PASS", "exited 3", "uses 2 of the 3 nodes of the allocation", "slurm.partition, slurm.time have no effect inside an allocation")
+	if strings.Contains(left, "assay-") {
+		t.Errorf("a job was submitted: %s", left)
+	}
+}
+
+func TestSlurmInPlaceRefusesMoreNodesThanThereAre(t *testing.T) {
+	w := newWorkplace(t, "true")
+	out, code := w.inside(1, "./assay run -m m.json")
+	if code != 4 {
+		t.Errorf("exit code %d", code)
+	}
+	w.demand(out, `entry "job" asks for 2 nodes, and the allocation has 1`)
+	if _, err := os.Stat(filepath.Join(w.dir, "runs")); err == nil {
+		t.Error("a run directory was made")
+	}
+}
+
+func TestSlurmInPlaceOutlivesAssay(t *testing.T) {
+	w := newWorkplace(t, measure+`for i in {1..600}; do [ -e go ] && exit 0; sleep 0.1; done; exit 9`)
+	w.write("job.sh", strings.ReplaceAll(w.read("job.sh"), "-e go", "-e "+filepath.Join(w.dir, "go")))
+	out, code := w.inside(2, `./assay run -m m.json & pid=$!
+		until ls runs/*/jobs/job/1/ranks/1/begin.json 2>/dev/null && grep -q handle runs/*/jobs/job/1/launch.json; do sleep 0.05; done
+		kill -9 $pid; wait $pid; ./assay status latest; echo "status $?"
+		touch go
+		./assay attach latest`)
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	w.demand(out, "status 8", "PASS")
+}
+
+func TestSlurmInPlaceCancel(t *testing.T) {
+	w := newWorkplace(t, measure+`trap 'echo told to end; exit 4' TERM; for i in {1..600}; do sleep 0.1; done`)
+	out, code := w.inside(2, `./assay run -m m.json & pid=$!
+		until ls runs/*/jobs/job/1/ranks/1/begin.json >/dev/null 2>&1 && grep -q 'on node' runs/*/jobs/job/1/ranks/1/stdout; do sleep 0.05; done
+		./assay cancel latest; ./assay cancel latest; wait $pid; echo "run $?"; ./assay cancel latest`)
+	if code != 0 {
+		t.Errorf("exit code %d of cancel", code)
+	}
+	w.demand(out, "1 job")
+	for _, rank := range []string{"0", "1"} {
+		w.demand(w.read("runs/*/jobs/job/1/ranks/"+rank+"/stdout"), "told to end")
+		w.demand(w.read("runs/*/jobs/job/1/ranks/"+rank+"/end.json"), `"stopped"`)
+	}
+}
+
+// TestSlurmInPlaceEndsWithItsAllocation: the shell of salloc ends, and with it the
+// allocation, while ranks run.
+func TestSlurmInPlaceEndsWithItsAllocation(t *testing.T) {
+	w := newWorkplace(t, "sleep 300")
+	if _, code := w.inside(2, `./assay run -m m.json --no-wait
+		until ls runs/*/jobs/job/1/ranks/1/begin.json >/dev/null 2>&1; do sleep 0.05; done`); code != 8 && code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	cmd := w.Command(filepath.Join(w.dir, "assay"), "attach", "latest") // from outside
+	out, code := w.code(cmd)
+	if code == 0 || strings.Contains(out, "PASS") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+	said := w.read("runs/*/jobs/job/1/scheduler.jsonl")
+	if !strings.Contains(said, `"phase":"ended"`) || !strings.Contains(said, `"bad":true`) {
+		t.Errorf("SLURM was seen to say\n%s", said)
+	}
+}
+
+// TestSlurmInPlaceInBatchScript: in somebody's own batch script, which takes the
+// exit code of the run.
+func TestSlurmInPlaceInBatchScript(t *testing.T) {
+	w := newWorkplace(t, measure+"exit 3")
+	id := w.Sbatch("#!/bin/bash\ncd "+w.dir+"\n./assay run -m m.json >out 2>&1\n", "--nodes=2", "--output=/dev/null")
+	w.Await("the end of the job", func() bool { s := w.JobState(id); return s != "PENDING" && s != "RUNNING" && s != "COMPLETING" })
+	if state := w.JobState(id); state != "COMPLETED" {
+		t.Errorf("the job is %s", state)
+	}
+	w.demand(w.read("out"), "PASS", "exited 3")
+}
+
+// TestSlurmInPlaceInStep: inside a step, which holds all of the nodes.
+func TestSlurmInPlaceInStep(t *testing.T) {
+	w := newWorkplace(t, measure)
+	cmd := w.Command("srun", "--nodes=2", "--ntasks=2", "--exclusive", "bash", "-c", `[ "$SLURM_PROCID" = 0 ] || exec sleep 5; ./assay run -m m.json`)
+	if out, code := w.code(cmd); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
