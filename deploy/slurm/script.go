@@ -75,8 +75,8 @@ func (s *scheduler) data(a plan.Attempt) (scriptData, error) {
 		assay = s.opt.Binary
 	}
 	for _, path := range []string{a.Dir, assay} {
-		if strings.ContainsAny(path, "\n\r\x00") {
-			return scriptData{}, fmt.Errorf("path %q has a line break, which a batch script cannot name", path)
+		if strings.IndexFunc(path, control) >= 0 {
+			return scriptData{}, fmt.Errorf("path %q has a control character, which sbatch cannot be given; use another directory", path)
 		}
 	}
 	j := a.Job
@@ -143,7 +143,7 @@ func directives(a plan.Attempt) ([]directive, error) {
 		d = append(d, given(s)...)
 	}
 	for _, v := range d {
-		if i := strings.IndexFunc(v.Value, func(r rune) bool { return r < ' ' || r == 0x7f }); i >= 0 {
+		if i := strings.IndexFunc(v.Value, control); i >= 0 {
 			return nil, fmt.Errorf("slurm: --%s=%q has a control character at byte %d, which sbatch cannot be given", v.Name, v.Value, i)
 		}
 	}
@@ -238,9 +238,11 @@ func quoteDirective(value string) (string, error) {
 // oneLine is a value for a comment.
 func oneLine(value string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if control(r) {
 			return ' '
 		}
 		return r
 	}, value)
 }
+
+func control(r rune) bool { return r < ' ' || r == 0x7f }
