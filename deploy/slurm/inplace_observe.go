@@ -101,7 +101,7 @@ func (s *scheduler) queueInPlace(ctx context.Context, refs []batch.Ref, mine []i
 			return fmt.Errorf("%w: %w", deploy.ErrUnavailable, err)
 		}
 		looks[i] = l
-		if !l.ended {
+		if !l.ended || toldToEnd(l.code) {
 			open = append(open, refs[i])
 		}
 	}
@@ -112,8 +112,23 @@ func (s *scheduler) queueInPlace(ctx context.Context, refs []batch.Ref, mine []i
 		if out[i], err = decideInPlace(refs[i], looks[i], o); err != nil {
 			errs = append(errs, err)
 		}
+		s.noteEnd(refs[i], out[i])
 	}
 	return errors.Join(errs...)
+}
+
+// toldToEnd says whether an exit code is that of something that TERM or KILL
+// ended: srun gives the number of the signal, a shell 128 more.
+func toldToEnd(code int) bool { return slices.Contains([]int{9, 15, 128 + 9, 128 + 15}, code) }
+
+// noteEnd remembers what became of the allocation of a job that ended with it, for
+// the accounting knows its step only as failed.
+func (s *scheduler) noteEnd(r batch.Ref, a batch.Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.Phase == evidence.PhaseEnded && a.Bad && a.Word != "FAILED" && a.Word != lostWord {
+		s.swept[r.ID] = a
+	}
 }
 
 // lookOutside asks SLURM about the allocations of jobs that have not left their
@@ -153,6 +168,8 @@ func decideInPlace(r batch.Ref, l local, o outside) (batch.Answer, error) {
 	}
 	_, stepped := o.steps[r.Name]
 	switch {
+	case l.ended && toldToEnd(l.code) && word != "":
+		return lost(a, word, over), nil
 	case l.ended:
 		return finished(a, l.code), nil
 	case l.running && over == "":
@@ -206,10 +223,14 @@ func finished(a batch.Answer, code int) batch.Answer {
 	return a
 }
 
-// lost is the answer about a job of which nobody saw the end.
+// lostWord is the state of a job of which nobody saw the end.
+const lostWord = "LOST"
+
+// lost is the answer about a job that did not end by itself. word is what became
+// of its allocation; there is none when that is not known.
 func lost(a batch.Answer, word, why string) batch.Answer {
 	if word == "" {
-		word = "LOST"
+		word = lostWord
 	}
 	a.Phase, a.Word, a.Bad, a.Detail = evidence.PhaseEnded, word, true, why
 	return a
@@ -245,14 +266,18 @@ func parseSteps(text string) map[string]step {
 }
 
 // historyInPlace answers for jobs that run inside an allocation from the rows of
-// their steps, which carry the name of the job.
-func historyInPlace(rows []row, refs []batch.Ref, mine []int, out []batch.Answer) {
+// their steps, which carry the name of the job. Those that ended with their
+// allocation, by id, ended as that did.
+func historyInPlace(rows []row, refs []batch.Ref, mine []int, swept map[string]batch.Answer, out []batch.Answer) {
 	for _, i := range mine {
 		for _, r := range rows {
 			if r.job == refs[i].More[moreAllocation] && r.step != "" && r.name == refs[i].Name {
 				out[i] = answer(r)
 				out[i].Script = false // the script is not the step
 				out[i].Detail = strings.TrimSuffix(fmt.Sprintf("step %s.%s: %s", r.job, r.step, out[i].Detail), ": ")
+				if a, is := swept[refs[i].ID]; is && out[i].Bad && out[i].Phase == evidence.PhaseEnded {
+					out[i].Word, out[i].Detail = a.Word, a.Detail+"; "+out[i].Detail
+				}
 			}
 		}
 	}

@@ -42,6 +42,10 @@ func TestDecideInPlace(t *testing.T) {
 		"ended clean":                         {local{here: true, ended: true}, outside{err: away}, "ended COMPLETED clean", false},
 		"ended with a code":                   {local{here: true, ended: true, code: 3}, outside{}, "ended FAILED bad script", false},
 		"ended, seen from elsewhere":          {local{ended: true, code: 1}, outside{err: away}, "ended FAILED bad script", false},
+		"told to end":                         {local{here: true, ended: true, code: 15}, outside{allocations: running}, "ended FAILED bad script", false},
+		"ended with its allocation":           {local{here: true, ended: true, code: 15}, outside{allocations: with("CANCELLED by 1001", "1001")}, "ended CANCELLED bad", false},
+		"ended as the allocation did well":    {local{here: true, ended: true, code: 143}, outside{allocations: with("COMPLETED", "1001")}, "ended FAILED bad script", false},
+		"failed before the allocation ended":  {local{here: true, ended: true, code: 3}, outside{allocations: with("TIMEOUT", "1001")}, "ended FAILED bad script", false},
 		"gone without a code":                 {local{here: true}, outside{allocations: running}, "ended LOST bad", false},
 		"gone, nobody to ask":                 {local{here: true}, outside{err: away}, "ended LOST bad", false},
 		"gone with a reboot":                  {local{here: true, rebooted: true}, outside{allocations: running}, "ended LOST bad", false},
@@ -87,7 +91,7 @@ func inWords(a batch.Answer) string {
 
 func TestHistoryInPlace(t *testing.T) {
 	ref := func(name string) batch.Ref {
-		return batch.Ref{Name: name, More: map[string]string{moreAllocation: "41"}}
+		return batch.Ref{ID: name, Name: name, More: map[string]string{moreAllocation: "41"}}
 	}
 	rows := parseHistory(strings.Join([]string{
 		"41|RUNNING|0:0|0:0|0|1790000000|node[1-2]|None|bash",
@@ -95,11 +99,12 @@ func TestHistoryInPlace(t *testing.T) {
 		"41.1|OUT_OF_MEMORY|0:125||0|1790000000|node[1-2]||assay-n-b-1",
 		"41.2|FAILED|3:0||0|1790000000|node[1-2]||assay-n-c-1",
 		"41.3|RUNNING|0:0||0|1790000000|node[1-2]||assay-n-d-1",
+		"41.4|FAILED|15:0||0|1790000000|node[1-2]||assay-n-f-1",
 		"42.0|FAILED|1:0||0|1790000000|node3||assay-n-e-1",
 	}, "\n"))
-	refs := []batch.Ref{ref("assay-n-a-1"), ref("assay-n-b-1"), ref("assay-n-c-1"), ref("assay-n-d-1"), ref("assay-n-e-1")}
+	refs := []batch.Ref{ref("assay-n-a-1"), ref("assay-n-b-1"), ref("assay-n-c-1"), ref("assay-n-d-1"), ref("assay-n-e-1"), ref("assay-n-f-1")}
 	out := make([]batch.Answer, len(refs))
-	historyInPlace(rows, refs, []int{0, 1, 2, 3, 4}, out)
+	historyInPlace(rows, refs, []int{0, 1, 2, 3, 4, 5}, map[string]batch.Answer{"assay-n-f-1": {Word: "TIMEOUT", Detail: "the allocation ended"}}, out)
 	var got []string
 	for _, a := range out {
 		got = append(got, inWords(a)+"; "+a.Detail)
@@ -107,6 +112,7 @@ func TestHistoryInPlace(t *testing.T) {
 	want := []string{
 		"ended COMPLETED clean; step 41.0", "ended OUT_OF_MEMORY bad; step 41.1: exit status 0:125",
 		"ended FAILED bad; step 41.2: exit code 3", "running RUNNING; step 41.3", "; ",
+		"ended TIMEOUT bad; the allocation ended; step 41.4: exit code 15",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

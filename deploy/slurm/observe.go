@@ -143,7 +143,9 @@ func (s *scheduler) History(ctx context.Context, refs []batch.Ref) ([]batch.Answ
 			ids = append(ids, refs[i].More[moreAllocation])
 		}
 		rows, err := s.ask(ctx, s.commands(), unique(ids))
-		historyInPlace(rows, refs, mine, out)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		historyInPlace(rows, refs, mine, s.swept, out)
 		return err
 	})
 	return out, err

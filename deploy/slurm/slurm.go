@@ -36,7 +36,7 @@ type Target struct {
 
 // New returns a target.
 func New(opt Options) *Target {
-	s := &scheduler{opt: opt, tools: tools{env: opt.Env}, submitted: map[string]string{}}
+	s := &scheduler{opt: opt, tools: tools{env: opt.Env}, submitted: map[string]string{}, swept: map[string]batch.Answer{}}
 	return &Target{Target: batch.New(s, time.Now), s: s}
 }
 
@@ -47,9 +47,10 @@ type scheduler struct {
 	rests restClients
 
 	mu        sync.Mutex
-	submitted map[string]string // by job id: the submit time that the queue gave last
-	pause     backoff           // of the accounting
-	grace     time.Duration     // between TERM and KILL of a workload, after Check; 0: the ranks' own
+	submitted map[string]string       // by job id: the submit time that the queue gave last
+	pause     backoff                 // of the accounting
+	swept     map[string]batch.Answer // by job id: those that ended with the allocation they ran in
+	grace     time.Duration           // between TERM and KILL of a workload, after Check; 0: the ranks' own
 }
 
 // Name implements batch.Scheduler.
