@@ -34,6 +34,27 @@ func exitCodes(t *testing.T, h Harness) {
 	}
 }
 
+// endOfOne lets a rank fail on one node, while the one on the other has the
+// measurement still to make: targets that end what is left, at once or after some
+// time, are told not to.
+func endOfOne(t *testing.T, h Harness) {
+	target := h.New(t)
+	a, handle := h.start(t, target, bashOn(2, 1, untilGo+`[ "$RANK" = 0 ] && exit 3; sleep 1.5; echo "performance: 5 triadGBs"`))
+	h.awaitUp(t, a, 0)
+	h.awaitUp(t, a, 1)
+	letGo(t, a, 0)
+	h.awaitFile(t, filepath.Join(rundir.RankDir(a.Dir, 0), rundir.EndFile))
+	if seen := observe(t, target, handle); seen.Phase.Over() {
+		t.Errorf("of a job with a rank that runs it is said: %+v", seen)
+	}
+	letGo(t, a, 1)
+	seen := h.await(t, target, handle)
+	if m := mustEnd(t, a, 1); m.Outcome != evidence.OutcomeExited || m.ExitCode != 0 {
+		t.Errorf("rank 1: %s with code %d, want exited with 0", m.Outcome, m.ExitCode)
+	}
+	wantVerdict(t, judge(t, a, handle, seen, false), verdict.Pass, verdict.CodeRankExit)
+}
+
 func deathBySignal(t *testing.T, h Harness) {
 	a, v := h.run(t, bash(`kill -SEGV $$; sleep 60`, 1))
 	m := mustEnd(t, a, 0)

@@ -83,6 +83,7 @@ func cases() []testCase {
 		{name: "answers come in the order of the questions", run: answersInOrder},
 		{name: "submission without an answer is found", run: found, hook: func(h Harness) bool { return h.finds }},
 		{name: "ranks keep their exit codes", run: exitCodes},
+		{name: "the end of a rank leaves the others", run: endOfOne},
 		{name: "death by signal", run: deathBySignal},
 		{name: "killed wrapper leaves no end marker", run: killedWrapper},
 		{name: "output is complete", run: outputIsComplete},

@@ -207,7 +207,7 @@ func standIn(t *testing.T, dir, name, script string) {
 		t.Fatal(err)
 	}
 	text := fmt.Sprintf("#!/bin/bash\nreal=%q\n%s\n", path, script)
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }
