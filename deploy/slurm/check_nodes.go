@@ -115,7 +115,7 @@ func (p partition) against(w wish, subject string) []deploy.Finding {
 func enough(w wish, partition, subject string, groups []nodeGroup) []deploy.Finding {
 	excluded := hostSet(w.Exclude)
 	mem := askedMemory(w.Mem)
-	able, ready, all := 0, 0, 0
+	total, left, able, ready := 0, 0, 0, 0
 	states := map[string]int{}
 	for _, g := range groups {
 		if g.partition != partition {
@@ -127,7 +127,7 @@ func enough(w wish, partition, subject string, groups []nodeGroup) []deploy.Find
 				n++
 			}
 		}
-		all += n
+		total, left = total+len(g.hosts), left+n
 		if g.mem > 0 && mem > g.mem || w.GPUsPerNode > g.gpus {
 			continue
 		}
@@ -139,16 +139,19 @@ func enough(w wish, partition, subject string, groups []nodeGroup) []deploy.Find
 		}
 	}
 	switch {
-	case all == 0: // sinfo told nothing, or nothing that is not excluded
+	case total < w.nodes: // which its own settings say
 		return nil
-	case able < w.nodes && all >= w.nodes:
-		message := fmt.Sprintf("%s asks for %s with %s, and %d of the %d of partition %s have that", w.who(), phrase.Count(w.nodes, "node"), w.demand(), able, all, partition)
+	case left < w.nodes:
+		message := fmt.Sprintf("%s asks for %s, and slurm.exclude leaves %d of partition %s", w.who(), phrase.Count(w.nodes, "node"), left, partition)
+		return []deploy.Finding{fault(subject, message, "exclude fewer, or lower slurm.nodes")}
+	case able < w.nodes:
+		message := fmt.Sprintf("%s asks for %s with %s, and %d of the %d of partition %s have that", w.who(), phrase.Count(w.nodes, "node"), w.demand(), able, left, partition)
 		fix := "ask for less"
 		if w.GPUsPerNode > 0 {
 			fix = "ask for less, or set slurm.skip_gpus_directive where GPUs are not asked for"
 		}
 		return []deploy.Finding{fault(subject, message, fix)}
-	case ready < w.nodes && able >= w.nodes:
+	case ready < w.nodes:
 		return []deploy.Finding{warning(subject, fmt.Sprintf("%s asks for %s, and %d of partition %s can take jobs now (%s): it would wait", w.who(), phrase.Count(w.nodes, "node"), ready, partition, counts(states)), "wait, ask for fewer, or choose another partition")}
 	case len(states) > 0:
 		f := ok(subject, "%d of %s can take jobs (%s)", ready, phrase.Count(able, "node"), counts(states))
@@ -257,8 +260,8 @@ func advice(w wish, said told[string]) []deploy.Finding {
 	const subject = "sbatch --test-only"
 	const both = "; that is a guess, which can be wrong both ways"
 	switch f, isFailure := asFailure(said.err); {
-	case isFailure && !f.late && f.code > 0:
-		return []deploy.Finding{warning(subject, fmt.Sprintf("of the script of %s it says: %s%s", w.who(), f.Error(), both), "")}
+	case isFailure && !f.late && f.code > 0 && f.said != "":
+		return []deploy.Finding{warning(subject, fmt.Sprintf("of the script of %s it says: %s%s", w.who(), f.said, both), "")}
 	case said.err != nil:
 		return []deploy.Finding{unknown(subject, said.err)}
 	}

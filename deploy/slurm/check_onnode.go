@@ -175,7 +175,7 @@ func notRun(l lookout, err error) deploy.Finding {
 	case failed && (f.late || says(f, "Requested nodes are busy", "Immediate execution impossible", "configuration not available now")):
 		return deploy.Finding{
 			Subject: subject, State: deploy.FindingUnknown,
-			Message: fmt.Sprintf("no node was free within %s, so that nothing was looked at from one (srun: %s)", phrase.Seconds(nodePatience.Seconds()), f.Error()),
+			Message: fmt.Sprintf("no node was free within %s, so that nothing was looked at from one (%s)", phrase.Seconds(nodePatience.Seconds()), f.Error()),
 			Fix:     "try again when there is one",
 		}
 	case failed && says(f, "execve", "No such file or directory", "Permission denied", "Exec format error"):

@@ -1,0 +1,453 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"assay/deploy"
+	"assay/pkg/plan"
+	"assay/templates"
+)
+
+const partitionsText = `PartitionName=main AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=ALL Default=YES QoS=N/A DefaultTime=01:00:00 MaxNodes=UNLIMITED MaxTime=UNLIMITED MinNodes=0 Nodes=node[1-4] State=UP TotalCPUs=256 TotalNodes=4 JobDefaults=(null)
+PartitionName=short AllowGroups=ALL DenyAccounts=guests AllowQos=normal,high Default=NO MaxNodes=2 MaxTime=1-00:30:00 Nodes=node[1-4] State=UP TotalNodes=4
+PartitionName=old AllowAccounts=ops AllowQos=ALL Default=NO MaxNodes=UNLIMITED MaxTime=30 Nodes=old[1-2] State=DRAIN TotalNodes=2
+`
+
+const groupsText = `main|idle|64000|gpu:a100:4(S:0-1),nvme:2|node[1-2]
+main|drained*|64000|gpu:a100:4(S:0-1)|node3
+main|mixed|128000|(null)|node4
+short|idle|64000|gpu:a100:4|node[1-2]
+old|down*|2000|(null)|old[1-2]
+`
+
+func TestParsePartitions(t *testing.T) {
+	want := []partition{
+		{name: "main", state: "UP", byDefault: true, maxTime: unlimited, maxNodes: unlimited, total: 4},
+		{name: "short", state: "UP", maxTime: 88200, maxNodes: 2, total: 4, denied: []string{"guests"}, allowQOS: []string{"normal", "high"}},
+		{name: "old", state: "DRAIN", maxTime: 1800, maxNodes: unlimited, total: 2, allowAccounts: []string{"ops"}},
+	}
+	if d := cmp.Diff(want, parsePartitions(partitionsText+"\nslurm_load: a message\n"), cmp.AllowUnexported(partition{})); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestTimeLimit(t *testing.T) {
+	for text, want := range map[string]string{
+		"5": "300 true true", "1:30": "90 true true", "02:30:00": "9000 true true", "1-0": "86400 true true", "1-2:3": "93780 true true",
+		"1-02:03:04": "93784 true true", "UNLIMITED": "0 false true", "infinite": "0 false true", "-1": "0 false true",
+		"": "0 false false", "x": "0 false false", "1:2:3:4": "0 false false", "1d": "0 false false", "-5": "0 false false",
+	} {
+		n, limited, valid := timeLimit(text)
+		if got := fmt.Sprint(n, limited, valid); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestCountGPUs(t *testing.T) {
+	for gres, want := range map[string]int{
+		"(null)": 0, "": 0, "gpu:8": 8, "gpu": 1, "gpu:a100:4(S:0-1),nvme:2": 4, "gpu:a:1,gpu:b:2": 3, "mygpu:8": 0, "nvme:2,gpu:h100:8(S:0,1)": 8, "gpu:h100": 1,
+	} {
+		if got := countGPUs(gres); got != want {
+			t.Errorf("%q: %d, want %d", gres, got, want)
+		}
+	}
+}
+
+func TestAskedMemory(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "0": 0, "500": 500, "500M": 500, "2G": 2048, "1T": 1048576, "2048K": 2, "x": 0, "G": 0, "1.5G": 0} {
+		if got := askedMemory(text); got != want {
+			t.Errorf("%q: %d MB, want %d", text, got, want)
+		}
+	}
+}
+
+func TestUsable(t *testing.T) {
+	for _, state := range []string{"idle", "mixed", "allocated", "completing", "idle~", "reserved", "planned", "allocated+"} {
+		if !usable(state) {
+			t.Errorf("%s is not usable", state)
+		}
+	}
+	for _, state := range []string{"down", "down*", "idle*", "drained", "draining", "draining@", "fail", "maint", "UNKNOWN"} {
+		if usable(state) {
+			t.Errorf("%s is usable", state)
+		}
+	}
+}
+
+func TestNodeFindings(t *testing.T) {
+	groups, err := parseGroups(groupsText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := parsePartitions(partitionsText)
+	for name, c := range map[string]struct {
+		nodes int
+		asked plan.Slurm
+		want  []string
+	}{
+		"default":              {2, plan.Slurm{}, []string{"ok: 3 of 4 nodes can take jobs (1 drained*)"}},
+		"all there is":         {4, plan.Slurm{}, []string{`warning: entry "e" asks for 4 nodes, and 3 of partition main can take jobs now (1 drained*): it would wait`}},
+		"more than exist":      {5, plan.Slurm{}, []string{`problem: entry "e" asks for 5 nodes, and partition main has 4`}},
+		"misspelt":             {1, plan.Slurm{Partition: "shrot"}, []string{`problem: entry "e": there is no partition "shrot"; did you mean "short"?`}},
+		"unlike any":           {1, plan.Slurm{Partition: "x"}, []string{`problem: entry "e": there is no partition "x"; there are: main, short, old`}},
+		"exactly as long":      {1, plan.Slurm{Partition: "short", Time: "1-00:30:00"}, []string{`ok: is UP with 4 nodes, and takes 1 node of entry "e"`}},
+		"too long":             {1, plan.Slurm{Partition: "short", Time: "1-00:30:01"}, []string{`problem: entry "e" asks for a time of 1-00:30:01, and partition short allows 24h30m`}},
+		"for ever":             {1, plan.Slurm{Partition: "short", Time: "UNLIMITED"}, []string{`problem: entry "e" asks for a time of UNLIMITED, and partition short allows 24h30m`}},
+		"a QOS may lift it":    {1, plan.Slurm{Partition: "short", Time: "2-0", QOS: "high"}, []string{`warning: entry "e" asks for a time of 2-0, and partition short allows 24h30m, unless QOS high lifts that`}},
+		"too wide":             {3, plan.Slurm{Partition: "short"}, []string{`problem: entry "e" asks for 3 nodes, and partition short allows 2 a job`}},
+		"a QOS too many":       {1, plan.Slurm{Partition: "short", QOS: "low"}, []string{`problem: entry "e": partition short does not allow QOS low`}},
+		"guests":               {1, plan.Slurm{Partition: "short", Account: "guests"}, []string{`problem: entry "e": partition short does not let account guests in`}},
+		"closed":               {1, plan.Slurm{Partition: "old", Account: "ops"}, []string{"problem: partition old is DRAIN: it starts no jobs", "warning: "}},
+		"either of two":        {3, plan.Slurm{Partition: "short,main"}, []string{`warning: entry "e" asks for 3 nodes, and partition short allows 2 a job`, "ok: "}},
+		"none of two":          {3, plan.Slurm{Partition: "short,old", Account: "ops"}, []string{"problem: ", "problem: partition old is DRAIN", `problem: entry "e" asks for 3 nodes, and partition old has 2`}},
+		"memory of one":        {1, plan.Slurm{Mem: "100G"}, []string{`ok: is UP`}},
+		"memory of two":        {2, plan.Slurm{Mem: "100G"}, []string{`problem: entry "e" asks for 2 nodes with 100G of memory, and 1 of the 4 of partition main have that`}},
+		"GPUs":                 {2, plan.Slurm{GPUsPerNode: 4}, []string{"ok: 2 of 3 nodes can take jobs"}},
+		"GPUs that drain":      {3, plan.Slurm{GPUsPerNode: 4}, []string{`warning: entry "e" asks for 3 nodes, and 2 of partition main can take jobs now`}},
+		"too many GPUs":        {1, plan.Slurm{GPUsPerNode: 8}, []string{`problem: entry "e" asks for 1 node with 8 GPUs, and 0 of the 4 of partition main have that; ask for less, or set slurm.skip_gpus_directive`}},
+		"all but one excluded": {2, plan.Slurm{Exclude: "node[1-3]"}, []string{`problem: entry "e" asks for 2 nodes, and slurm.exclude leaves 1 of partition main`, "ok: "}},
+		"excluded":             {2, plan.Slurm{Exclude: "node[1-2]"}, []string{`warning: entry "e" asks for 2 nodes, and 1 of partition main can take jobs now`, "ok: node[1-2] exist"}},
+		"exclude nobody":       {1, plan.Slurm{Exclude: "node9,node1"}, []string{"ok: ", `problem: entry "e": slurm.exclude names node9, which no partition has`}},
+		"list":                 {1, plan.Slurm{Nodelist: "node[1,3]"}, []string{"ok: ", `warning: entry "e": slurm.nodelist names node3, which take no jobs now`}},
+		"list of nonsense":     {1, plan.Slurm{Nodelist: "node[1"}, []string{"ok: ", `problem: entry "e": slurm.nodelist: `}},
+		"list in a file":       {1, plan.Slurm{Nodelist: "/etc/hosts"}, []string{"ok: "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := wish{keys: []string{"e"}, nodes: c.nodes, Slurm: c.asked}
+			found := nodeFindings(w, site{partitions: told[[]partition]{all, nil}, groups: told[[]nodeGroup]{groups, nil}})
+			wantFindings(t, found, c.want)
+		})
+	}
+}
+
+// wantFindings compares findings, "state: text", with their beginnings.
+func wantFindings(t *testing.T, found []deploy.Finding, want []string) {
+	t.Helper()
+	var got []string
+	for _, f := range found {
+		got = append(got, f.State.String()+": "+f.Text())
+	}
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(got):
+			t.Errorf("no %q", want[i])
+		case i >= len(want):
+			t.Errorf("more than was wanted: %q", got[i])
+		case !strings.HasPrefix(got[i], want[i]):
+			t.Errorf("%q\nwant %q", got[i], want[i])
+		}
+	}
+}
+
+func TestNoDefaultPartition(t *testing.T) {
+	all := parsePartitions(strings.ReplaceAll(partitionsText, "Default=YES", "Default=NO"))
+	wantFindings(t, partitionFindings(wish{keys: []string{"e"}, nodes: 1}, all, nil), []string{`problem: entry "e" names no partition, and the site has no default; set slurm.partition to one of: main, short, old`})
+}
+
+func TestSiteThatDoesNotSay(t *testing.T) {
+	away := errors.New("timed out")
+	wantFindings(t, nodeFindings(wish{keys: []string{"e"}, nodes: 1}, site{partitions: told[[]partition]{err: away}, groups: told[[]nodeGroup]{err: away}}),
+		[]string{"unknown: could not be looked at: timed out", "unknown: could not be looked at: timed out"})
+}
+
+func TestControl(t *testing.T) {
+	for text, want := range map[string]string{
+		"Slurmctld(primary) at vm is UP\n":                                "ok: ",
+		"Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP\n": "ok: Slurmctld(primary) at a is DOWN Slurmctld(backup) at b is UP",
+		"Slurmctld(primary) at vm is DOWN\n":                              "problem: no controller answers: Slurmctld(primary) at vm is DOWN",
+		"":                                                                "problem: no controller answers: no such file",
+	} {
+		f := site{ping: told[string]{text, errors.New("no such file")}}.control()
+		wantFindings(t, []deploy.Finding{f}, []string{want})
+		if f.State == deploy.FindingProblem && !f.Unavailable {
+			t.Error("a controller that is away is blamed on the manifest")
+		}
+	}
+}
+
+func TestDecideAccount(t *testing.T) {
+	acc := accounting{
+		accounts: told[[]string]{[]string{"root", "ml", "ops"}, nil}, mine: told[[]string]{[]string{"ml"}, nil}, qos: told[[]string]{[]string{"normal"}, nil},
+	}
+	for name, c := range map[string]struct {
+		asked   plan.Slurm
+		enforce string
+		want    []string
+	}{
+		"known":                {plan.Slurm{Account: "ml", QOS: "normal"}, "none", []string{"ok: is known", "ok: is known"}},
+		"known and enforced":   {plan.Slurm{Account: "ML", QOS: "normal"}, "associations,limits,qos,safe", []string{"ok: is known", "ok: is known"}},
+		"unknown":              {plan.Slurm{Account: "x"}, "none", []string{`warning: entry "e": the accounting knows no account "x"; the site does not enforce it; there are: root, ml, ops`}},
+		"unknown and enforced": {plan.Slurm{Account: "x"}, "associations", []string{`problem: entry "e": the accounting knows no account "x"`}},
+		"of others":            {plan.Slurm{Account: "ops"}, "none", []string{"ok: is known"}},
+		"of others, enforced":  {plan.Slurm{Account: "ops"}, "limits", []string{`problem: entry "e": this user may not use account "ops"; there are: ml`}},
+		"qos":                  {plan.Slurm{QOS: "x"}, "associations", []string{`warning: entry "e": the accounting knows no qos "x"; the site does not enforce it`}},
+		"qos enforced":         {plan.Slurm{QOS: "x"}, "associations, qos", []string{`problem: entry "e": the accounting knows no qos "x"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantFindings(t, decideAccount(wish{keys: []string{"e"}, Slurm: c.asked}, acc, c.enforce), c.want)
+		})
+	}
+	wantFindings(t, decideAccount(wish{keys: []string{"e"}, Slurm: plan.Slurm{Account: "x"}}, accounting{accounts: told[[]string]{err: errors.New("slurmdbd is away")}}, "qos"),
+		[]string{"unknown: could not be looked at: slurmdbd is away"})
+}
+
+func TestAdvice(t *testing.T) {
+	w := wish{keys: []string{"a", "b", "c", "d", "e"}}
+	wantFindings(t, advice(w, told[string]{"sbatch: Job 43 to start at 2026-01-01T00:00:00 using 2 processors on nodes node[1-2] in partition main\n", nil}),
+		[]string{`ok: of the script of entries "a", "b", "c" and 2 more it says: Job 43 to start at 2026-01-01T00:00:00 using 2 processors on nodes node[1-2] in partition main; that is a guess, which can be wrong both ways`})
+	wantFindings(t, advice(w, told[string]{"", &failure{command: "sbatch", code: 1, said: "allocation failure: Requested node configuration is not available"}}),
+		[]string{`warning: of the script of entries "a", "b", "c" and 2 more it says: allocation failure: Requested node configuration is not available; that is a guess, which can be wrong both ways`})
+	wantFindings(t, advice(w, told[string]{"", &failure{command: "sbatch", late: true, code: -1, limit: time.Second}}), []string{"unknown: "})
+}
+
+func TestInsideFindings(t *testing.T) {
+	al := alloc{"41", "node[1-3]"}
+	w := func(key string, nodes int, s plan.Slurm) wish {
+		return wish{keys: []string{key}, nodes: nodes, Slurm: s}
+	}
+	wantFindings(t, insideFindings(al, []wish{w("a", 3, plan.Slurm{}), w("b", 4, plan.Slurm{Partition: "p", GPUsPerNode: 2}), w("c", 1, plan.Slurm{Partition: "q", Time: "5"})}, told[string]{"RUNNING   \n", nil}), []string{
+		"ok: jobs run in place on its nodes (node[1-3]), one after the other",
+		`problem: entry "b" asks for 4 nodes, and the allocation has 3 (node[1-3])`,
+		`warning: entry "c" uses 1 of the 3 nodes of the allocation: node1`,
+		"warning: slurm.partition, slurm.gpus_per_node, slurm.time have no effect inside an allocation",
+	})
+	for _, gone := range []told[string]{{"", nil}, {"COMPLETED\n", nil}, {"", &failure{said: "slurm_load_jobs error: Invalid job id specified", code: 1}}} {
+		wantFindings(t, insideFindings(al, nil, gone), []string{"problem: SLURM_JOB_ID names allocation 41, which is "})
+	}
+	wantFindings(t, insideFindings(al, nil, told[string]{"", errors.New("away")}), []string{"unknown: "})
+	wantFindings(t, insideFindings(alloc{"41", ""}, nil, told[string]{"RUNNING", nil}), []string{`problem: SLURM_JOB_NODELIST="" names no nodes`})
+}
+
+func TestGrace(t *testing.T) {
+	for wait, want := range map[time.Duration]time.Duration{
+		0: 100 * time.Millisecond, 2 * time.Second: time.Second, 10 * time.Second: 5 * time.Second, 14 * time.Second: 7 * time.Second, 15 * time.Second: 0, 30 * time.Second: 0,
+	} {
+		if got := grace(wait); got != want {
+			t.Errorf("KillWait %s: grace %s, want %s", wait, got, want)
+		}
+	}
+}
+
+func TestWishes(t *testing.T) {
+	job := func(key string, nodes int, s *plan.Slurm) plan.Job {
+		return plan.Job{Key: key, NNodes: nodes, RanksPerNode: 1, Slurm: s}
+	}
+	no := false
+	ws := wishes([]plan.Job{
+		job("a", 2, &plan.Slurm{Partition: "p"}), job("b", 2, &plan.Slurm{Partition: "p", OutputDir: "/x"}), job("c", 1, &plan.Slurm{Partition: "p"}),
+		job("d", 2, &plan.Slurm{Partition: "p", Requeue: &no}), job("e", 2, &plan.Slurm{Partition: "p", API: "rest"}), job("f", 2, nil),
+	})
+	var got []string
+	for _, w := range ws {
+		got = append(got, w.who())
+	}
+	if d := cmp.Diff([]string{`entries "a", "b"`, `entry "c"`, `entry "d"`, `entry "f"`}, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestRunsFindings(t *testing.T) {
+	dir := t.TempDir()
+	runs := filepath.Join(dir, "not", "yet")
+	yes, no := func() bool { return true }, func() bool { return false }
+	wantFindings(t, runsFindings(runs, yes), []string{"ok: can be written, and files appear there at once"})
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		wantFindings(t, runsFindings("/dev/shm/assay-runs", no), []string{"warning: /dev/shm/assay-runs is on tmpfs of this machine, which other nodes do not see"})
+		wantFindings(t, runsFindings("/dev/shm/assay-runs", yes), []string{"ok: "})
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantFindings(t, runsFindings(filepath.Join(file, "runs"), yes), []string{"problem: no run can be kept in " + file})
+	wantFindings(t, runsFindings("/proc/self/assay-runs", yes), []string{"problem: no run can be kept in /proc/self/assay-runs"})
+}
+
+func TestBinaryFinding(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "assay")
+	wantFindings(t, []deploy.Finding{binaryFinding(file)}, []string{"problem: the rank_binary cannot be looked at"})
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	wantFindings(t, []deploy.Finding{binaryFinding(file), binaryFinding(dir)}, []string{"problem: " + file + " is no program", "problem: " + dir + " is no program"})
+	if err := os.Chmod(file, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	wantFindings(t, []deploy.Finding{binaryFinding(file)}, []string{"ok: "})
+}
+
+// checkWith runs Check where the commands of SLURM are scripts.
+func checkWith(t *testing.T, commands map[string]string, jobs ...plan.Job) ([]deploy.Finding, string) {
+	t.Helper()
+	bin := t.TempDir()
+	for name, text := range commands {
+		text = "#!/bin/bash\necho " + name + ` "$*" >>` + bin + "/asked\n" + text
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	target := New(Options{Binary: "/bin/true", Env: []string{"PATH=" + bin + ":/usr/sbin"}, Templates: templates.Files()})
+	found := target.Check(context.Background(), deploy.CheckRequest{Jobs: jobs, Runs: filepath.Join(t.TempDir(), "runs")})
+	asked, err := os.ReadFile(filepath.Join(bin, "asked"))
+	if err != nil && len(commands) > 0 {
+		t.Fatal(err)
+	}
+	return found, string(asked)
+}
+
+// healthy are the commands of a site that is well.
+func healthy() map[string]string {
+	return map[string]string{
+		"squeue": "", "scancel": "", "srun": "", "sacct": "",
+		"sbatch": "cat >/dev/null; echo 'sbatch: Job 1 to start' >&2",
+		"scontrol": `case "$*" in
+ping) echo "Slurmctld(primary) at vm is UP" ;;
+*config) printf '%s\n' "KillWait                = 30 sec" "AccountingStorageEnforce = none" ;;
+*partition) printf '%s' "` + partitionsText + `" ;;
+esac`,
+		"sinfo": `printf '%s' "` + groupsText + `"`,
+	}
+}
+
+func aJob(key, partition string) plan.Job {
+	return plan.Job{Key: key, ID: key, NNodes: 2, RanksPerNode: 1, WorldSize: 2, Program: plan.Program{Command: []string{"true"}}, Slurm: &plan.Slurm{Partition: partition, Time: "5"}}
+}
+
+// TestCheckCost: each command is run once, however many entries there are, and
+// sbatch once for each distinct set of options.
+func TestCheckCost(t *testing.T) {
+	var jobs []plan.Job
+	for i := range 500 {
+		jobs = append(jobs, aJob(fmt.Sprint("e", i), []string{"main", "short"}[i%2]))
+	}
+	found, asked := checkWith(t, healthy(), jobs...)
+	if hasProblem(found) {
+		t.Errorf("%v", found)
+	}
+	if n := strings.Count(asked, "sbatch --test-only\n"); n != 2 {
+		t.Errorf("sbatch was asked %d times", n)
+	}
+	if n := strings.Count(asked, "\n"); n != 6 {
+		t.Errorf("%d commands were run:\n%s", n, asked)
+	}
+}
+
+func TestCheckWithoutCommands(t *testing.T) {
+	commands := healthy()
+	delete(commands, "scancel")
+	delete(commands, "sacct")
+	delete(commands, "squeue")
+	commands["scontrol"] += "\n"
+	target := New(Options{Env: []string{"PATH="}})
+	found := target.Check(context.Background(), deploy.CheckRequest{Jobs: []plan.Job{aJob("e", "main")}, Runs: t.TempDir()})
+	for _, name := range []string{"sbatch", "squeue", "scancel", "srun", "scontrol"} {
+		if !strings.Contains(fmt.Sprint(found), "there is no "+name+" in PATH") {
+			t.Errorf("%s is not missed: %v", name, found)
+		}
+	}
+	for _, f := range found {
+		if f.State == deploy.FindingProblem && !f.Unavailable {
+			t.Errorf("%s is blamed on the manifest", f.Subject)
+		}
+		if f.Subject == "sacct" && f.State != deploy.FindingWarning {
+			t.Errorf("sacct: %v", f)
+		}
+	}
+}
+
+func TestCheckOfControllerThatIsAway(t *testing.T) {
+	commands := healthy()
+	commands["scontrol"] = `case "$*" in
+ping) echo "Slurmctld(primary) at vm is DOWN"; exit 1 ;;
+*) exec sleep 300 ;;
+esac`
+	commands["sinfo"], commands["sbatch"] = "exec sleep 300", "exec sleep 300"
+	found, _ := checkWith(t, commands, aJob("e", "main"))
+	last := found[len(found)-1]
+	if last.Subject != "slurmctld" || last.State != deploy.FindingProblem || !last.Unavailable {
+		t.Errorf("%+v", last)
+	}
+}
+
+// TestCheckAsksAccountsWhenInDoubt: only after sbatch refused.
+func TestCheckAsksAccountsWhenInDoubt(t *testing.T) {
+	j := aJob("e", "main")
+	j.Slurm.Account = "nope"
+	commands := healthy()
+	commands["sacctmgr"] = "echo root"
+	if _, asked := checkWith(t, commands, j); strings.Contains(asked, "sacctmgr") {
+		t.Errorf("sbatch had no doubts, and sacctmgr was asked:\n%s", asked)
+	}
+	commands["sbatch"] = "echo 'allocation failure: Invalid account' >&2; exit 1"
+	found, asked := checkWith(t, commands, j)
+	if !strings.Contains(asked, "sacctmgr") || !strings.Contains(fmt.Sprint(found), `the accounting knows no account "nope"`) {
+		t.Errorf("%v\n%s", found, asked)
+	}
+}
+
+func TestNotRun(t *testing.T) {
+	l := lookout{binary: "/runs/.assay/assay-1"}
+	for said, want := range map[string]string{
+		"srun: error: Unable to allocate resources: Requested nodes are busy":                  "unknown: no node was free within 20.0 s",
+		"slurmstepd: error: execve(): /runs/.assay/assay-1: No such file or directory":         "problem: /runs/.assay/assay-1 cannot be executed on a node: ",
+		"slurmstepd: error: execve(): /runs/.assay/assay-1: Permission denied":                 "problem: /runs/.assay/assay-1 cannot be executed on a node: ",
+		"srun: error: Unable to allocate resources: Invalid account or account/partition comb": "problem: nothing could be run on a node: ",
+	} {
+		wantFindings(t, []deploy.Finding{notRun(l, &failure{command: "srun", code: 1, said: said})}, []string{want})
+	}
+	wantFindings(t, []deploy.Finding{notRun(l, &failure{command: "srun", code: -1, late: true})}, []string{"unknown: "})
+}
+
+func TestLookFromNode(t *testing.T) {
+	dir := t.TempDir()
+	there, absent := filepath.Join(dir, hereFile), filepath.Join(dir, "absent")
+	l := lookout{dir: dir, name: "0", token: "abc", binary: "/a", choice: nodeChoice{programs: []string{there, absent}}}
+	judge := func() []deploy.Finding {
+		seen := LookFromNode([]string{"SLURMD_NODENAME=node7"}, dir, "0", l.choice.programs)
+		back, err := os.ReadFile(filepath.Join(dir, thereFile+"0"))
+		return judgeLook(l, seen, string(back), err)
+	}
+	wantFindings(t, judge(), []string{"problem: " + filepath.Dir(dir) + " is not the same there: open ", "problem: a program", "problem: a program"})
+	if err := os.WriteFile(there, []byte("abc"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found := judge()
+	wantFindings(t, found, []string{"ok: executes /a", "problem: a program of the manifest is not there: stat " + absent})
+	if found[0].Subject != "node node7" {
+		t.Errorf("subject %q", found[0].Subject)
+	}
+	l.token = "other"
+	wantFindings(t, judge()[:1], []string{"problem: a file just written to " + filepath.Dir(dir) + " reads otherwise there"})
+	l.token = "abc"
+	wantFindings(t, judgeLook(l, NodeLook{Here: "abc"}, "", errors.New("no such file"))[:1], []string{"problem: a file that it renamed in "})
+}
+
+func TestNodeChoices(t *testing.T) {
+	s := New(Options{}).s
+	a, b, c := aJob("a", "main"), aJob("b", "main"), aJob("c", "short")
+	b.Slurm.Time, b.Slurm.Nodelist = "9", "node1"
+	a.Program, b.Program = plan.Program{Script: "/x/run.sh"}, plan.Program{Script: "run.sh"}
+	b.ModelDir = "/m"
+	want := []nodeChoice{{[]string{"--time=1", "--partition=main"}, []string{"/x/run.sh", "/m/run.sh"}}, {[]string{"--time=1", "--partition=short"}, nil}}
+	if d := cmp.Diff(want, s.nodeChoices([]plan.Job{a, b, c}), cmp.AllowUnexported(nodeChoice{})); d != "" {
+		t.Error(d)
+	}
+	s.opt.Env = []string{"SLURM_JOB_ID=41"}
+	if got := s.nodeChoices([]plan.Job{a, c}); len(got) != 1 || got[0].options[0] != "--overlap" {
+		t.Errorf("%v", got)
+	}
+}
