@@ -44,3 +44,14 @@ func (s Slurm) Over(base Slurm) Slurm {
 	}
 	return s
 }
+
+// Gives says whether the block has a value of a field, by its name in files.
+func (s Slurm) Gives(field string) bool {
+	v := reflect.ValueOf(s)
+	for i := range v.NumField() {
+		if v.Type().Field(i).Tag.Get("json") == field {
+			return !v.Field(i).IsZero()
+		}
+	}
+	return false
+}

@@ -60,9 +60,9 @@ func (p *planner) slurm(e manifest.Entry, job *Job) {
 	}
 }
 
-// slurmPointer is where a field of the slurm block stands.
+// slurmPointer is where the value of a field of the slurm block stands.
 func (p *planner) slurmPointer(e manifest.Entry, field string) string {
-	if e.Slurm != nil {
+	if e.Slurm != nil && e.Slurm.Gives(field) {
 		return e.Pointer("slurm", field)
 	}
 	return p.m.Deployment.Pointer("slurm", field)
