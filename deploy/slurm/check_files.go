@@ -76,7 +76,7 @@ func runsFindings(runs string, onlyHere func() bool) []deploy.Finding {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return []deploy.Finding{unknown(subject, err)}
 	}
-	name, reach := filesystem(int64(st.Type))
+	name, reach := filesystem(uint32(st.Type)) //nolint:gosec // some are written as negative numbers
 	if reach == ownOnly && !onlyHere() {
 		return []deploy.Finding{warning(subject, fmt.Sprintf("%s is on %s of this machine, which other nodes do not see: ranks could not leave their records there", runs, name),
 			"name a directory on a shared filesystem with --runs, or slurm.shared_workspace in the manifest")}
@@ -152,8 +152,8 @@ const (
 )
 
 // filesystem names a type of statfs(2).
-func filesystem(magic int64) (name string, r reach) {
-	switch uint32(magic) { // some are written as negative numbers
+func filesystem(magic uint32) (name string, r reach) {
+	switch magic {
 	case unix.TMPFS_MAGIC:
 		return "tmpfs", ownOnly
 	case unix.RAMFS_MAGIC:
@@ -185,5 +185,5 @@ func filesystem(magic int64) (name string, r reach) {
 	case 0x2fc12fc1:
 		return "zfs", perhaps
 	}
-	return fmt.Sprintf("filesystem type %#x", uint32(magic)), perhaps
+	return fmt.Sprintf("filesystem type %#x", magic), perhaps
 }
