@@ -131,9 +131,9 @@ func newer(job fields, d directive) error {
 	case "gpus-per-node":
 		job["tres_per_node"] = "gres/gpu:" + d.Value
 	case "time":
-		return minutes(job, d.Value)
+		return writeTime(job, d.Value)
 	case "mem":
-		return megabytes(job, d.Value)
+		return writeMemory(job, d.Value)
 	case "exclusive":
 		job["shared"] = []string{"none"}
 	case "requeue":
@@ -157,8 +157,8 @@ func count(job fields, name, value string) error {
 	return nil
 }
 
-// minutes writes a time limit. SLURM rounds up what is no whole minute.
-func minutes(job fields, value string) error {
+// writeTime writes a time limit. SLURM rounds up what is no whole minute.
+func writeTime(job fields, value string) error {
 	switch strings.ToUpper(value) {
 	case "UNLIMITED", "INFINITE", "-1", "0":
 		job["time_limit"] = set{Set: true, Infinite: true}
@@ -196,8 +196,8 @@ func minutes(job fields, value string) error {
 	return nil
 }
 
-// megabytes writes an amount of memory a node.
-func megabytes(job fields, value string) error {
+// writeMemory writes an amount of memory a node.
+func writeMemory(job fields, value string) error {
 	digits := strings.TrimRight(strings.TrimSuffix(strings.ToUpper(value), "B"), "KMGT")
 	n, err := strconv.ParseUint(digits, 10, 40)
 	if err != nil {
