@@ -252,8 +252,8 @@ func truth(a batch.Answer, s start) batch.Answer {
 	if worst == nil {
 		return blame(a, s)
 	}
-	said := fmt.Sprintf("step %s is %s (%s) on %s", worst.step, worst.state, worst.exit, worst.nodes)
-	a.Detail = fmt.Sprintf("%s, the job as a whole %s (%s)", said, s.state, s.exit)
+	said := fmt.Sprintf("step %s is %s on %s", worst.step, stateAndExit(*worst), worst.nodes)
+	a.Detail = fmt.Sprintf("%s, the job as a whole %s", said, stateAndExit(s.row))
 	a.Word, a.Bad, a.Clean, a.Script = firstWord(worst.state), true, false, false
 	return a
 }
@@ -262,12 +262,20 @@ func truth(a batch.Answer, s start) batch.Answer {
 // ended because of it, and the code of the job is that of the end.
 func blame(a batch.Answer, s start) batch.Answer {
 	for _, step := range s.steps {
-		if a.Word == "FAILED" && firstWord(step.state) == "FAILED" && step.step != "batch" && step.exit != s.exit {
+		if a.Word == "FAILED" && firstWord(step.state) == "FAILED" && step.step != "batch" && step.exit != "" && step.exit != s.exit {
 			a.Detail = fmt.Sprintf("step %s is %s (%s) on %s, the job as a whole %s (%s)", step.step, step.state, step.exit, step.nodes, s.state, s.exit)
 			break
 		}
 	}
 	return a
+}
+
+// stateAndExit is how a row ended, as far as it is known.
+func stateAndExit(r row) string {
+	if r.exit == "" {
+		return r.state
+	}
+	return fmt.Sprintf("%s (%s)", r.state, r.exit)
 }
 
 // backoff spaces out questions to something that does not answer.
