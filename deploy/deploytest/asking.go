@@ -135,8 +135,8 @@ func answersInOrder(t *testing.T, h Harness) {
 
 // muted asks a target that cannot ask: no answer is no state. Then it can again.
 func muted(t *testing.T, h Harness, way Way) {
-	target, mute := h.Mute(t, way)
-	a, handle := h.start(t, target, bash(untilGo+`echo "performance: 5 triadGBs"`, 1))
+	target, job, mute := h.Mute(t, way, bash(untilGo+`echo "performance: 5 triadGBs"`, 1))
+	a, handle := h.start(t, target, job)
 	h.awaitUp(t, a, 0)
 	learnNothing := func(when string) {
 		t.Helper()

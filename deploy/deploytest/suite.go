@@ -49,9 +49,9 @@ type Harness struct {
 	// Recycled returns what it becomes when its id belongs to something else that
 	// runs, and says whether that still runs.
 	Recycled func(*testing.T, deploy.Handle) (h deploy.Handle, runs func() bool)
-	// Mute returns a target whose questions about jobs go wrong in a way, while it
-	// is told so.
-	Mute func(t *testing.T, way Way) (target deploy.Target, mute func(bool))
+	// Mute returns a target, or changes the job, so that questions about the job go
+	// wrong in a way, while it is told so.
+	Mute func(*testing.T, Way, plan.Job) (target deploy.Target, job plan.Job, mute func(bool))
 
 	// Cannot gives the reason for each case that the target cannot have, by its
 	// name. They do not count as passed.
@@ -119,33 +119,50 @@ func Run(t *testing.T, h Harness) {
 		h.queues = q.Queues()
 	}
 	_, h.finds = target.(deploy.Finder)
-	undeclared := maps.Clone(h.Cannot)
-	all := cases()
-	t.Logf("the target has %d of the suite's %d cases", len(all)-len(h.Cannot), len(all))
+	have, problems := h.choose(cases())
+	for _, p := range problems {
+		t.Error(p)
+	}
+	t.Logf("the target has %d of the suite's %d cases", len(have), len(cases()))
+	for _, name := range slices.Sorted(maps.Keys(h.Cannot)) {
+		t.Logf("not run: %s: %s", name, h.Cannot[name])
+	}
+	for _, c := range have {
+		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			c.run(t, h)
+		})
+	}
+}
+
+// choose returns the cases that the target has, and what is wrong with what the
+// harness says of the others.
+func (h Harness) choose(all []testCase) (have []testCase, problems []string) {
+	known := map[string]bool{}
 	for _, c := range all {
+		known[c.name] = true
 		reason, declared := h.Cannot[c.name]
-		delete(undeclared, c.name)
-		has := c.hook == nil || c.hook(h)
+		able := c.hook == nil || c.hook(h)
 		switch {
-		case !has && !declared:
-			t.Errorf("the case %q has no hook in the harness or no method of the target: give it, or declare in Cannot why the target cannot have the case", c.name)
-		case declared && (c.hook == nil || has):
-			t.Errorf("the harness declares that the target cannot have the case %q (%s), and nothing hinders it", c.name, reason)
-		case declared:
-			t.Logf("not run: %s: %s", c.name, reason)
-		default:
-			t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
-				t.Parallel()
-				c.run(t, h)
-			})
+		case able && declared:
+			problems = append(problems, fmt.Sprintf("the harness declares that the target cannot have the case %q (%s), and nothing hinders it", c.name, reason))
+		case able:
+			have = append(have, c)
+		case !declared:
+			problems = append(problems, fmt.Sprintf("the case %q has no hook in the harness or no method of the target: give it, or declare in Cannot why the target cannot have the case", c.name))
+		case reason == "":
+			problems = append(problems, fmt.Sprintf("the harness gives no reason why the target cannot have the case %q", c.name))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(undeclared)) {
-		t.Errorf("the harness declares that the target cannot have the case %q, and there is no such case", name)
+	for _, name := range slices.Sorted(maps.Keys(h.Cannot)) {
+		if !known[name] {
+			problems = append(problems, fmt.Sprintf("the harness declares that the target cannot have the case %q, and there is no such case", name))
+		}
 	}
-	if _, declared := h.Cannot["cancel before the start"]; declared && h.queues {
-		t.Error("the harness declares that no job can wait, and the target says that it has a queue")
+	if h.queues && h.Waiting == nil {
+		problems = append(problems, "the target says that it has a queue, and the harness has no hook Waiting")
 	}
+	return have, problems
 }
 
 // String returns the word for a way.

@@ -49,6 +49,13 @@ func Open(t testing.TB) *Cluster {
 	return c
 }
 
+// In returns the cluster for a subtest, which is then the one that fails.
+func (c *Cluster) In(t testing.TB) *Cluster {
+	in := *c
+	in.t = t
+	return &in
+}
+
 // Start starts a cluster for one test and ends it with the test. The options are
 // those of `up`, such as CGROUP=1 and ACCOUNTING=none.
 func Start(t testing.TB, options map[string]string) *Cluster {
