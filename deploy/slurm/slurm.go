@@ -157,7 +157,7 @@ func makeOutputDir(j plan.Job) error {
 }
 
 func (s *scheduler) ref(a plan.Attempt, id string) batch.Ref {
-	return batch.Ref{ID: id, Name: jobName(a), User: uid(), Output: outputPath(a, id), More: more(a.Job)}
+	return batch.Ref{ID: id, Name: jobName(a), User: uid(), Output: outputPath(a, id), Steps: ownSteps(a.Job), More: more(a.Job)}
 }
 
 // findPatience is how long a job is looked for whose submission had no answer: a

@@ -47,6 +47,9 @@ type Ref struct {
 	Name   string `json:"name"`             // of the job; it carries the nonce
 	User   string `json:"user,omitempty"`   // who submitted it, as the scheduler tells users apart
 	Output string `json:"output,omitempty"` // absolute path of what the batch script writes
+	// Steps says that the workload starts steps of the scheduler by itself. How they
+	// ended is known to the accounting alone, so it is always asked.
+	Steps bool `json:"steps,omitempty"`
 	// More is what else the scheduler needs to ask about the job.
 	More map[string]string `json:"more,omitempty"`
 }

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"assay/pkg/evidence"
@@ -45,6 +46,7 @@ func (m markers) complete() bool { return m.ended >= m.ranks }
 type view struct {
 	queue, history source
 	markers        markers
+	steps          bool          // of the workload's own, which no marker tells of
 	grace          time.Duration // for markers that appear late
 
 	// How long it has been so, without interruption.
@@ -56,16 +58,20 @@ type view struct {
 }
 
 // needsHistory says whether what the queue says is not enough: the job left it, or
-// ended otherwise than clean and with every marker in place.
+// ended otherwise than clean and with every marker in place, or only the accounting
+// knows of its steps or its earlier starts.
 func (v view) needsHistory() bool {
 	switch {
 	case v.queue.err != nil, !v.queue.Known:
 		return true
 	case v.queue.Phase == evidence.PhaseEnded:
-		return !(v.queue.Clean && v.markers.complete())
+		return !v.plain() || v.steps || v.queue.Restarts > 0
 	}
 	return false
 }
+
+// plain says that the queue saw the job end clean and every rank left its end.
+func (v view) plain() bool { return v.queue.Clean && v.markers.complete() }
 
 // decide says what is to be concluded from a view. ok is false when nothing can be
 // said now.
@@ -98,7 +104,8 @@ func (v view) live() (evidence.Observation, bool) {
 // over: a source says that the job has ended. The accounting may know more, and
 // markers may still appear.
 func (v view) over(from source) evidence.Observation {
-	awaitHistory := v.needsHistory() && v.history.asked && !v.history.absent && !v.history.ended() && v.endedFor < historyLag
+	knows := v.history.Known || v.steps || !v.plain()
+	awaitHistory := v.needsHistory() && knows && v.history.asked && !v.history.absent && !v.history.ended() && v.endedFor < historyLag
 	awaitMarkers := from.Started && !v.markers.complete() && v.endedFor < v.grace
 	o := v.observation(v.merged(from))
 	if awaitHistory || awaitMarkers {
@@ -120,7 +127,7 @@ func (v view) merged(from source) source {
 	case from.name == h.name, !h.ended(), h.Restarts < from.Restarts:
 		return from
 	case from.Bad && !h.Bad: // a verdict may only get worse by it
-		from.Detail = fmt.Sprintf("%s; %s says %s", from.Detail, h.name, h.Word)
+		from.Detail = strings.TrimPrefix(fmt.Sprintf("%s; %s says %s", from.Detail, h.name, h.Word), "; ")
 		return from
 	}
 	h.name = v.queue.name + ", " + h.name

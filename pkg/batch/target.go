@@ -173,7 +173,7 @@ func (t *Target) Observe(ctx context.Context, handles []deploy.Handle) ([]eviden
 		if qerr == nil {
 			v.queue.Answer = queue[i]
 		}
-		v.grace = time.Duration(j.Grace) * time.Second
+		v.grace, v.steps = time.Duration(j.Grace)*time.Second, j.Steps
 		m.follow(v.queue.Answer)
 		v.markers = m.look(j)
 		if v.needsHistory() {

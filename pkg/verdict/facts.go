@@ -169,6 +169,9 @@ func (f *facts) lookAtScheduler() {
 	for i, e := range o.Earlier {
 		f.notes = append(f.notes, restarted(schedulerName(o), i+1, e))
 	}
+	if n := o.Restarts - len(o.Earlier); n > 0 { // without accounting
+		f.notes = append(f.notes, Reason{CodeRestarted, schedulerName(o), fmt.Sprintf("the scheduler started the job again (%d times in all); how %s ended is not known", o.Restarts, phrase.Count(n, "start"))})
+	}
 	if f.gone() {
 		f.notes = append(f.notes, Reason{CodeSchedUnknown, schedulerName(o), cmp.Or(o.Detail, "the target has no such job any more") + ", so how the job ended is not known"})
 		return
