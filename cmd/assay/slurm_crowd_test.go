@@ -32,7 +32,7 @@ func crowds() map[string]func(*session) {
 				s.Errorf("perf.csv has %d rows, want 20", n)
 			}
 		},
-		"twenty jobs, two at once": func(s *session) {
+		"two jobs at once": func(s *session) {
 			models := map[string]object{}
 			for i := range 6 {
 				models[fmt.Sprintf("job%02d", i)] = entry("true")
@@ -77,9 +77,7 @@ exit $code`)
 // while and cancels them. What it costs the controller does not grow with them.
 func fiveHundred(s *session) {
 	const entries = 500
-	later := time.Now().Add(12 * time.Hour).Format("2006-01-02T15:04:05")
-	s.Scontrol("create", "reservation", "ReservationName=later", "StartTime="+later, "Duration=10", "Nodes=node4", "Users=root")
-	s.Cleanup(func() { s.Try("scontrol", "delete", "ReservationName=later") })
+	s.reserve("later")
 	for _, tool := range []string{"sbatch", "squeue", "sacct", "scancel"} {
 		s.replaceTool(tool, `date +%s.%N >>"$dir/`+tool+`.log"; exec "$real" "$@"`)
 	}

@@ -38,7 +38,7 @@ func ends() map[string]func(*session) {
 			s.awaitRanks("0", "1")
 			s.Scontrol("update", "JobId="+id, "EndTime=now")
 			p.wait().is(3, "FAIL benchmark 6").
-				reasons(`SCHED_STATE job: .*TIMEOUT.*`,
+				reasons(`SCHED_STATE squeue, sacct: .* said TIMEOUT.*`,
 					`RANK_SIGNAL rank 0 \(node1\): rank 0 \(node1\) was told to stop by SIGTERM`,
 					`RANK_SIGNAL rank 1 \(node2\): rank 1 \(node2\) was told to stop by SIGTERM`).
 				warnings().ranks("0 node1 ended 143 SIGTERM", "1 node2 ended 143 SIGTERM")
@@ -50,29 +50,29 @@ func ends() map[string]func(*session) {
 			s.awaitRanks("0", "1")
 			s.Scontrol("update", "JobId="+id, "EndTime=now")
 			p.wait().is(0, "PASS benchmark 4").reasons().
-				warnings(`RANK_SIGNAL rank 0 \(node1\): .*SIGTERM`, `RANK_SIGNAL rank 1 \(node2\): .*SIGTERM`, `SCHED_STATE job: .*TIMEOUT.*`)
+				warnings(`RANK_SIGNAL rank 0 \(node1\): .*SIGTERM`, `RANK_SIGNAL rank 1 \(node2\): .*SIGTERM`, `SCHED_STATE squeue, sacct: .* said TIMEOUT.*`)
 			s.match("performance in perf.csv", s.row()["performance"], "7")
 		},
 		"a minute that is over": func(s *session) { // as SLURM itself counts it
 			s.run(oneJob(1, entry(waitsFor("true")), object{"time": "1"})).is(3, "FAIL benchmark 6").
-				reasons(`SCHED_STATE job: .*TIMEOUT.*`, `RANK_SIGNAL rank 0 \(node\d\): .*SIGTERM`)
+				reasons(`SCHED_STATE squeue, sacct: .* said TIMEOUT.*`, `RANK_SIGNAL rank 0 \(node\d\): .*SIGTERM`)
 		},
 		"time limit of the model": func(s *session) {
 			model := merge(entry(waitsFor("true")), object{"timeout": 1})
 			s.run(oneJob(2, model, on12())).is(3, "FAIL benchmark 5").
-				reasons(`RANK_TIMEOUT rank 0 \(node1\): .*ran past its time limit of 1 s`, `RANK_TIMEOUT rank 1 \(node2\): .*`, `SCHED_STATE job: .*FAILED.*`)
+				reasons(`RANK_TIMEOUT rank 0 \(node1\): .*ran past its time limit of 1 s`, `RANK_TIMEOUT rank 1 \(node2\): .*`, `SCHED_STATE squeue, sacct: .* said FAILED.*`)
 		},
 		"scontrol requeue": func(s *session) {
 			script := `if [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then ` + waitsFor("true") + `; fi; [ $RANK != 0 ] || echo performance: 7 tps`
 			p, id := s.startRun(oneJob(2, entry(script), object{"requeue": true}))
 			s.awaitRanks("0", "1")
 			s.Scontrol("requeue", id)
-			s.Await("the job may start again", func() bool {
-				_, err := s.Try("scontrol", "update", "JobId="+id, "StartTime=now")
-				return err == nil && s.JobState(id) != "COMPLETING"
+			s.Await("the first start is over", func() bool {
+				return strings.Contains(s.Scontrol("show", "job", id), "JobState=PENDING Reason=BeginTime")
 			})
+			s.Scontrol("update", "JobId="+id, "StartTime=now+2") // a node refuses a start in the second of a cancellation
 			r := p.wait().is(0, "PASS benchmark 4").reasons().
-				warnings(`RESTARTED job: .*`).ranks(`0 node\d ended 0`, `1 node\d ended 0`)
+				warnings(`RESTARTED squeue, sacct: start 1 of the job ended on node.* as REQUEUED, and the scheduler started it again`).ranks(`0 node\d ended 0`, `1 node\d ended 0`)
 			if j := r.job(); j.Attempts != 2 || j.Directory != "jobs/job/2" {
 				s.Errorf("%d attempts, judged by %s", j.Attempts, j.Directory)
 			}
@@ -88,7 +88,8 @@ func cancels() map[string]func(*session) {
 	cancelled := func(s *session, p *started, code int, by string) {
 		s.Helper()
 		p.wait().is(code, "ERROR benchmark 1").
-			reasons(`CANCELLED job: .*`+by+`.*`, `CANCELLED rank 0 .*`, `CANCELLED rank 1 .*`, `SCHED_STATE job: .*CANCELLED.*`)
+			reasons(`CANCELLED job: the run was cancelled by `+by+` before the job had ended`,
+				`CANCELLED rank \d \(node\d\): .* was stopped: the run was cancelled by `+by, `CANCELLED rank \d \(node\d\): .*`, `SCHED_STATE squeue, sacct: .* said CANCELLED.*`)
 		s.match("the scheduler's last word", s.last("1"), "ended CANCELLED.*")
 		s.match("verdict in perf.csv", s.row()["verdict"], "ERROR")
 		if left := s.queued(); left != "" {
@@ -132,15 +133,15 @@ func cancels() map[string]func(*session) {
 			s.Cluster.Run("scancel", id)
 			p.wait().is(6, "ERROR benchmark 1").
 				reasons(`CANCELLED job: the job was cancelled by somebody outside this run`, `RANK_SIGNAL rank 0 \(node1\): .*SIGTERM`,
-					`RANK_SIGNAL rank 1 \(node2\): .*SIGTERM`, `SCHED_STATE job: .*CANCELLED by 0.*`)
-			s.match("the scheduler's last word", s.last("1"), "ended CANCELLED: CANCELLED by 0")
+					`RANK_SIGNAL rank 1 \(node2\): .*SIGTERM`, `CANCELLED squeue, sacct: .* said CANCELLED: by uid 0`)
+			s.match("the scheduler's last word", s.last("1"), "ended CANCELLED: by uid 0")
 		},
 		"scancel after a metric": func(s *session) {
 			p, id := s.startRun(oneJob(2, entry(waitsFor("echo performance: 7 tps")), on12()))
 			s.awaitRanks("0", "1")
 			s.Cluster.Run("scancel", id)
 			p.wait().is(0, "PASS benchmark 4").
-				warnings(`RANK_SIGNAL rank 0 \(node1\): .*SIGTERM`, `RANK_SIGNAL rank 1 \(node2\): .*SIGTERM`, `SCHED_STATE job: .*CANCELLED by 0.*`)
+				warnings(`RANK_SIGNAL rank 0 \(node1\): .*SIGTERM`, `RANK_SIGNAL rank 1 \(node2\): .*SIGTERM`, `CANCELLED squeue, sacct: .* said CANCELLED: by uid 0`)
 		},
 		"scancel by another user": func(s *session) {
 			s.becomeNobody()
@@ -148,17 +149,26 @@ func cancels() map[string]func(*session) {
 			s.awaitRanks("0")
 			s.Cluster.Run("scancel", id) // by root
 			p.wait().is(6, "ERROR benchmark 1").
-				reasons(`CANCELLED job: the job was cancelled by somebody outside this run`, `RANK_SIGNAL rank 0 .*SIGTERM`, `SCHED_STATE job: .*CANCELLED by 0.*`)
+				reasons(`CANCELLED job: the job was cancelled by somebody outside this run`, `RANK_SIGNAL rank 0 .*SIGTERM`, `CANCELLED squeue, sacct: .* said CANCELLED: by uid 0`)
 		},
 		"scancel before the start": func(s *session) {
-			p, id := s.startRun(oneJob(9, entry("true"), nil))
-			s.Await("the job waits", func() bool { return s.JobState(id) == "PENDING" })
+			s.reserve("never")
+			p, id := s.startRun(oneJob(2, entry("true"), object{"reservation": "never"}))
 			s.Cluster.Run("scancel", id)
 			p.wait().is(6, "ERROR benchmark 1").
-				reasons(`CANCELLED job: the job was cancelled by somebody outside this run`, `SCHED_STATE job: .*CANCELLED.*`).
-				ranks("0  not_started", "1  not_started", "2  not_started", "3  not_started", "4  not_started", "5  not_started", "6  not_started", "7  not_started", "8  not_started")
+				reasons(`CANCELLED job: the job was cancelled by somebody outside this run`, `RANK_NOT_STARTED rank 0: .*`, `RANK_NOT_STARTED rank 1: .*`,
+					`CANCELLED squeue, sacct: .* said CANCELLED: by uid 0`).
+				ranks("0  not_started", "1  not_started")
 		},
 	}
+}
+
+// reserve makes a reservation in which jobs wait for half a day.
+func (s *session) reserve(name string) {
+	s.Helper()
+	later := time.Now().Add(12 * time.Hour).Format("2006-01-02T15:04:05")
+	s.Scontrol("create", "reservation", "ReservationName="+name, "StartTime="+later, "Duration=10", "Nodes=node4", "Users=root", "Flags=OVERLAP")
+	s.Cleanup(func() { s.Try("scontrol", "delete", "ReservationName="+name) })
 }
 
 // becomeNobody makes the session one of a user without privileges.

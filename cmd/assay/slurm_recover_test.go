@@ -137,7 +137,7 @@ exec "$real" "$@"`)
 		"no sacct": func(s *session) {
 			s.replaceTool("sacct", `echo "sacct: error: slurm_persist_conn_open_without_init: failed to open persistent connection" >&2; exit 1`)
 			s.run(oneJob(2, entry(`[ $RANK != 1 ] || exit 3`), on12())).is(3, "FAIL benchmark 5").
-				reasons(`RANK_EXIT rank 1 \(node2\): rank 1 \(node2\) exited 3`, `SCHED_STATE job: .*FAILED.*`)
+				reasons(`RANK_EXIT rank 1 \(node2\): rank 1 \(node2\) exited 3`, `SCHED_STATE squeue: squeue said FAILED.*`)
 		},
 	}
 }

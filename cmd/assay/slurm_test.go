@@ -111,4 +111,3 @@ func (s *session) writeManifest(m object) {
 	}
 	s.write("m.json", string(data))
 }
-

@@ -44,6 +44,7 @@ func TestSlurmFaults(t *testing.T) {
 		scenario{"accounting", accountingAway},
 		scenario{"unaccounted", unaccounted},
 		scenario{"purged", purged},
+		scenario{"leftovers", leftovers},
 	)
 }
 

@@ -1,0 +1,98 @@
+//go:build slurm
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"assay/deploy/slurm/slurmtest"
+	"assay/pkg/verdict"
+)
+
+// orphaned is what gc says of a run that nobody drives.
+type orphaned struct {
+	RunID   string   `json:"run_id"`
+	Dir     string   `json:"dir"`
+	Pending int      `json:"jobs_pending"`
+	Told    int      `json:"jobs_told_to_stop"`
+	Lost    bool     `json:"run_directory_lost"`
+	JobIDs  []string `json:"job_ids"`
+}
+
+// gc runs assay gc and returns what it found, by run directory.
+func (s *site) gc(flags ...string) map[string]orphaned {
+	s.t.Helper()
+	r := s.assay(append([]string{"gc", "--json"}, flags...)...)
+	if r.code != 0 {
+		s.t.Fatalf("gc: exit code %d\n%s", r.code, r.stderr)
+	}
+	var list []orphaned
+	if err := json.Unmarshal([]byte(r.stdout), &list); err != nil {
+		s.t.Fatalf("%v\n%s", err, r.stdout)
+	}
+	found := map[string]orphaned{}
+	for _, o := range list {
+		found[o.Dir] = o
+	}
+	return found
+}
+
+// leftovers finds the jobs of runs whose process was killed, wherever their
+// directory is or was, and ends them when it is told to. Jobs of a run that is
+// driven, and of others, are left alone.
+func leftovers(t *testing.T) {
+	c := slurmtest.Start(t, map[string]string{"NODES": "2", "ACCOUNTING": "none"})
+	dead, lost, live, elsewhere := on(t, c), on(t, c), on(t, c), on(t, c)
+	gate := live.gate("go")
+	ids := map[*site]string{}
+	for _, s := range []*site{dead, lost, live} {
+		s.manifest(nil, workload{name: "t", script: until(gate) + measure})
+	}
+	watched := live.startRun()
+	ids[live] = live.begun("t", 1, 0, 1)
+	for _, s := range []*site{dead, lost} {
+		run := s.startRun()
+		ids[s] = s.begun("t", 1, 0, 1)
+		kill(t, []int{run.cmd.Process.Pid})
+		<-run.done
+	}
+	if err := os.RemoveAll(filepath.Join(lost.dir, "runs")); err != nil {
+		t.Fatal(err)
+	}
+	other := c.Sbatch("#!/bin/bash\nsleep 120\n", "--job-name=assay-notes", "--output=/dev/null")
+	dirOf := func(s *site) string { return filepath.Join(s.dir, "runs", "r") }
+	want := func(found map[string]orphaned, told int) {
+		t.Helper()
+		if len(found) != 2 {
+			t.Errorf("found %d runs, want 2: %+v", len(found), found)
+		}
+		if o := found[dirOf(dead)]; o.RunID != "r" || o.Pending != 1 || o.Lost || o.Told != told {
+			t.Errorf("the dead run: %+v, want %d told to stop", o, told)
+		}
+		if o := found[dirOf(lost)]; !o.Lost || o.Told != told || len(o.JobIDs) != 1 || o.JobIDs[0] != ids[lost] {
+			t.Errorf("the lost run: %+v, want job %s, %d told to stop", o, ids[lost], told)
+		}
+	}
+	want(dead.gc(), 0)
+	want(elsewhere.gc(), 0)
+	for s, id := range ids {
+		if got := c.JobState(id); got != "RUNNING" {
+			t.Errorf("gc ended job %s of %s: %s", id, s.dir, got)
+		}
+	}
+	want(elsewhere.gc("--cancel"), 1)
+	for _, s := range []*site{dead, lost} {
+		s.eventually("the end of job "+ids[s], func() bool { return c.JobState(ids[s]) == "CANCELLED" })
+	}
+	if got := c.JobState(other); got != "RUNNING" {
+		t.Errorf("gc ended somebody's job: %s", got)
+	}
+	c.Run("scancel", other)
+	dead.assay("collect", "r", "--json").want(verdict.Error).
+		reason("CANCELLED", "assay gc")
+	live.open(gate)
+	watched.wait().want(verdict.Pass).clean()
+}
