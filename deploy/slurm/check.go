@@ -17,14 +17,31 @@ import (
 func (t *Target) Check(ctx context.Context, req deploy.CheckRequest) []deploy.Finding {
 	s := t.s
 	found := s.fileFindings(ctx, req)
-	if !slices.ContainsFunc(req.Jobs, speaksREST) || slices.ContainsFunc(req.Jobs, func(j plan.Job) bool { return !speaksREST(j) }) {
+	byCommand, byREST := s.byWay(req.Jobs)
+	if len(byCommand) > 0 || len(byREST) == 0 {
+		req.Jobs = byCommand
 		found = append(found, s.commandFindings(ctx, req)...)
 	}
-	found = append(found, s.restFindings(ctx, req.Jobs)...)
+	found = append(found, s.restFindings(ctx, byREST)...)
 	if req.OnNode && !hasProblem(found) {
+		req.Jobs = slices.Concat(byCommand, byREST)
 		found = append(found, t.onNode(ctx, req)...)
 	}
 	return distinct(found)
+}
+
+// byWay tells jobs that are submitted through slurmrestd from the others. Inside
+// an allocation nothing is submitted.
+func (s *scheduler) byWay(jobs []plan.Job) (command, rest []plan.Job) {
+	_, inside := allocation(s.opt.Env)
+	for _, j := range jobs {
+		if speaksREST(j) && !inside {
+			rest = append(rest, j)
+		} else {
+			command = append(command, j)
+		}
+	}
+	return command, rest
 }
 
 // speaksREST reports whether a job is submitted through slurmrestd.
@@ -99,9 +116,6 @@ func wishes(jobs []plan.Job) []wish {
 	var out []wish
 	index := map[string]int{}
 	for _, j := range jobs {
-		if speaksREST(j) {
-			continue
-		}
 		w := wish{nodes: j.NNodes, ranks: j.RanksPerNode, job: j}
 		if j.Slurm != nil {
 			w.Slurm = *j.Slurm

@@ -61,6 +61,9 @@ func LookFromNode(env []string, dir, name string, programs []string) NodeLook {
 // options that choose one, and looks at the directory of runs from there.
 func (t *Target) onNode(ctx context.Context, req deploy.CheckRequest) []deploy.Finding {
 	const subject = "node"
+	if _, err := t.s.tools.find("srun"); err != nil { // slurmrestd cannot wait for what it starts
+		return []deploy.Finding{unknown(subject, err)}
+	}
 	binary := req.RankBinary
 	if binary == "" {
 		var err error

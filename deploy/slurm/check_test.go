@@ -121,7 +121,7 @@ func TestWishes(t *testing.T) {
 	no := false
 	ws := wishes([]plan.Job{
 		job("a", 2, &plan.Slurm{Partition: "p"}), job("b", 2, &plan.Slurm{Partition: "p", OutputDir: "/x"}), job("c", 1, &plan.Slurm{Partition: "p"}),
-		job("d", 2, &plan.Slurm{Partition: "p", Requeue: &no}), job("e", 2, &plan.Slurm{Partition: "p", API: "rest"}), job("f", 2, nil),
+		job("d", 2, &plan.Slurm{Partition: "p", Requeue: &no}), job("f", 2, nil),
 	})
 	var got []string
 	for _, w := range ws {
@@ -201,6 +201,20 @@ esac`,
 
 func aJob(key, partition string) plan.Job {
 	return plan.Job{Key: key, ID: key, NNodes: 2, RanksPerNode: 1, WorldSize: 2, Program: plan.Program{Command: []string{"true"}}, Slurm: &plan.Slurm{Partition: partition, Time: "5"}}
+}
+
+// TestByWay: inside an allocation nothing goes through slurmrestd.
+func TestByWay(t *testing.T) {
+	jobs := []plan.Job{aJob("a", "main"), aJob("b", "main")}
+	jobs[1].Slurm.API = "rest"
+	s := New(Options{}).s
+	if command, rest := s.byWay(jobs); len(command) != 1 || len(rest) != 1 || rest[0].Key != "b" {
+		t.Errorf("%v, %v", command, rest)
+	}
+	s.opt.Env = []string{"SLURM_JOB_ID=41"}
+	if command, rest := s.byWay(jobs); len(command) != 2 || len(rest) != 0 {
+		t.Errorf("inside an allocation %v, %v", command, rest)
+	}
 }
 
 // TestCheckCost: each command is run once, however many entries there are, and

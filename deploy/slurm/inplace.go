@@ -74,7 +74,6 @@ const codeFile = "job.exit"
 const keepCode = `trap : HUP INT TERM
 bash "$1"
 code=$?
-umask 077
 echo "$code" >"$2.new" && mv -f -- "$2.new" "$2"`
 
 // keeperArgs are the arguments of the process that runs the script of an attempt.

@@ -161,7 +161,7 @@ func unique(values []string) []string { return slices.Compact(slices.Sorted(slic
 // asked from here knows.
 func decideInPlace(r batch.Ref, l local, o outside) (batch.Answer, error) {
 	id := r.More[moreAllocation]
-	a := batch.Answer{Known: true, Started: true, Nodes: r.More[moreNodes], Phase: evidence.PhaseRunning, Word: "RUNNING"}
+	a := batch.Answer{Known: true, Source: "srun", Started: true, Nodes: r.More[moreNodes], Phase: evidence.PhaseRunning, Word: "RUNNING"}
 	over, word := "", ""
 	if o.err == nil {
 		over, word = ended(id, r.User, o.allocations)

@@ -177,6 +177,38 @@ func TestSlurmInPlaceEndsWithItsAllocation(t *testing.T) {
 	}
 }
 
+// TestSlurmInPlaceAllocationCancelled: the accounting knows the step only as failed,
+// and the job is judged as one that somebody cancelled.
+func TestSlurmInPlaceAllocationCancelled(t *testing.T) {
+	w := newWorkplace(t, "sleep 300")
+	w.inside(2, `setsid ./assay run -m m.json >out 2>&1 &
+		until ls runs/*/jobs/job/1/ranks/1/begin.json >/dev/null 2>&1; do sleep 0.05; done
+		scancel $SLURM_JOB_ID; wait`)
+	w.Await("the verdict", func() bool { return w.read("runs/*/verdict.json") != "" })
+	w.demand(w.read("out"), "the job was cancelled by somebody outside this run", "has ended as CANCELLED, and everything in it")
+	w.demand(w.read("runs/*/verdict.json"), `"verdict": "ERROR"`)
+	w.demand(w.read("runs/*/jobs/job/1/ranks/0/end.json"), `"stopped"`)
+}
+
+// TestSlurmInPlaceOwnSteps: the script of the model starts its own steps.
+func TestSlurmInPlaceOwnSteps(t *testing.T) {
+	w := newWorkplace(t, `srun --nodes=2 --ntasks=2 bash -c 'trap "exit 4" TERM; echo "on $SLURMD_NODENAME"; for i in {1..600}; do [ -e go ] && break; sleep 0.1; done'; echo "performance: 7 GB/s"`)
+	w.write("job.sh", strings.ReplaceAll(w.read("job.sh"), "-e go", "-e "+filepath.Join(w.dir, "go")))
+	w.write("m.json", strings.Replace(w.read("m.json"), `"target": "slurm"`, `"target": "slurm", "distributed": {"launcher": "slurm_multi"}`, 1))
+	out, code := w.inside(2, `touch go; ./assay run -m m.json; echo "run $?"; rm go
+		./assay run -m m.json --run-id second & pid=$!
+		until grep -q 'on node' runs/second/jobs/job/1/ranks/0/stdout 2>/dev/null; do sleep 0.05; done
+		./assay cancel second; wait $pid; squeue --noheader --steps --jobs=$SLURM_JOB_ID --format=%j`)
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	w.demand(out, "run 0", "GB/s 7", "1 job told to stop")
+	w.demand(w.read("runs/second/jobs/job/1/ranks/0/end.json"), `"stopped"`)
+	if _, steps, _ := strings.Cut(out, "verdict"); strings.Contains(steps, "\nbash\n") {
+		t.Error("a step was left behind")
+	}
+}
+
 // TestSlurmInPlaceInBatchScript: in somebody's own batch script, which takes the
 // exit code of the run.
 func TestSlurmInPlaceInBatchScript(t *testing.T) {

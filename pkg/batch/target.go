@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -172,6 +173,7 @@ func (t *Target) Observe(ctx context.Context, handles []deploy.Handle) ([]eviden
 		v.queue = source{name: queueName, asked: true, err: qerr}
 		if qerr == nil {
 			v.queue.Answer = queue[i]
+			v.queue.name = cmp.Or(queue[i].Source, queueName)
 		}
 		v.grace, v.steps = time.Duration(j.Grace)*time.Second, j.Steps
 		m.follow(v.queue.Answer)
