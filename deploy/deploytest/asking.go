@@ -133,7 +133,8 @@ func answersInOrder(t *testing.T, h Harness) {
 	}
 }
 
-// muted asks a target that cannot ask: no answer is no state. Then it can again.
+// muted asks a target that cannot ask: no answer is no state, and nothing has been
+// asked for. Then it can again.
 func muted(t *testing.T, h Harness, way Way) {
 	target, job, mute := h.Mute(t, way, bash(untilGo+`echo "performance: 5 triadGBs"`, 1))
 	a, handle := h.start(t, target, job)
@@ -151,6 +152,9 @@ func muted(t *testing.T, h Harness, way Way) {
 	mute(true)
 	learnNothing("while the job runs")
 	learnNothing("asked again")
+	if err := target.Cancel(t.Context(), handle); err == nil {
+		t.Errorf("with a tool that %s, cancel says that it has asked", way)
+	}
 	mute(false)
 	if seen := observe(t, target, handle); seen.Phase.Over() || seen.Phase == evidence.PhaseUnknown {
 		t.Errorf("a job that runs is said to be %+v as soon as the tool answers again", seen)

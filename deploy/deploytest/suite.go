@@ -49,8 +49,8 @@ type Harness struct {
 	// Recycled returns what it becomes when its id belongs to something else that
 	// runs, and says whether that still runs.
 	Recycled func(*testing.T, deploy.Handle) (h deploy.Handle, runs func() bool)
-	// Mute returns a target, or changes the job, so that questions about the job go
-	// wrong in a way, while it is told so.
+	// Mute returns a target, or changes the job, so that questions about the job and
+	// requests to end it go wrong in a way, while it is told so.
 	Mute func(*testing.T, Way, plan.Job) (target deploy.Target, job plan.Job, mute func(bool))
 
 	// Cannot gives the reason for each case that the target cannot have, by its

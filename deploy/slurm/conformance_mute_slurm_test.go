@@ -23,11 +23,17 @@ import (
 	"assay/pkg/plan"
 )
 
-// muteLimit is how long a muted target waits for an answer.
-const muteLimit = 2 * time.Second
+// limitOf is how long a target waits for an answer: a short time when it is known
+// that there will be none.
+func limitOf(mute bool) time.Duration {
+	if mute {
+		return time.Second
+	}
+	return commandLimit
+}
 
-// muteCommands puts a squeue and a sacct in front of the real ones, which go wrong
-// while a file is there.
+// muteCommands puts commands in front of the real ones, which go wrong while a file
+// is there.
 func (h *harness) muteCommands(t *testing.T, way deploytest.Way, job plan.Job) (deploy.Target, plan.Job, func(bool)) {
 	t.Helper()
 	bin := t.TempDir()
@@ -36,7 +42,7 @@ func (h *harness) muteCommands(t *testing.T, way deploytest.Way, job plan.Job) (
 	if way == deploytest.Hangs {
 		wrong = "sleep 300; exit 0" // as a child, which has to go with its parent
 	}
-	for _, tool := range []string{"squeue", "sacct"} {
+	for _, tool := range []string{"squeue", "sacct", "scancel"} {
 		path, err := exec.LookPath(tool)
 		if err != nil {
 			t.Fatal(err)
@@ -48,9 +54,9 @@ func (h *harness) muteCommands(t *testing.T, way deploytest.Way, job plan.Job) (
 	}
 	env := h.Env()
 	target := h.target(append(env, "PATH="+bin+":"+lookupEnv(env, "PATH")))
-	target.s.tools.limit = muteLimit
 	t.Cleanup(func() { noneWith(t, bin) })
 	return target, job, func(on bool) {
+		target.s.tools.limit = limitOf(on)
 		var err error
 		if on {
 			err = os.WriteFile(flag, nil, 0o600)
@@ -101,7 +107,10 @@ func (h *harness) muteServer(t *testing.T, way deploytest.Way, job plan.Job) (de
 	}))
 	t.Cleanup(front.Close)
 	target := h.target(h.Env())
-	target.s.restClient(front.URL, h.token).web.limit = muteLimit
+	web := target.s.restClient(front.URL, h.token).web
 	job.Slurm = &plan.Slurm{Partition: "main", API: "rest", RestURL: front.URL, RestTokenFile: h.token}
-	return target, job, mute.Store
+	return target, job, func(on bool) {
+		web.limit = limitOf(on)
+		mute.Store(on)
+	}
 }
