@@ -15,22 +15,26 @@ func (t *Target) List(ctx context.Context) ([]deploy.Listed, error) {
 	if err != nil {
 		return nil, err
 	}
+	ours := regexp.MustCompile("^" + namePrefix + `([0-9a-f]{12})-.+-[0-9]+$`)
 	var found []deploy.Listed
 	for line := range strings.Lines(out) {
 		f := strings.SplitN(line, "|", 4)
-		if len(f) < 4 || !strings.HasPrefix(f[2], namePrefix) {
+		if len(f) < 4 {
 			continue
 		}
 		for i := range f {
 			f[i] = strings.TrimSpace(f[i])
 		}
+		name := ours.FindStringSubmatch(f[2])
+		if name == nil { // "assay-notes" is somebody's own
+			continue
+		}
 		h, err := t.HandleFor(batch.Ref{ID: f[0], Name: f[2], User: uid()})
 		if err != nil {
 			return nil, err
 		}
-		l := deploy.Listed{Handle: h, State: f[1]}
-		l.Nonce, _, _ = strings.Cut(strings.TrimPrefix(f[2], namePrefix), "-")
-		if m := regexp.MustCompile(`^assay run=(\S+) nonce=(\S+) .*host=(\S+) dir=(.*)$`).FindStringSubmatch(f[3]); m != nil {
+		l := deploy.Listed{Handle: h, State: f[1], Nonce: name[1]}
+		if m := regexp.MustCompile(`^assay run=(\S+) nonce=(\S+) .*?host=(\S+) dir=(.*)$`).FindStringSubmatch(f[3]); m != nil {
 			l.RunID, l.Nonce, l.Host, l.RunDir = m[1], m[2], m[3], runDirOf(m[4])
 		}
 		found = append(found, l)
