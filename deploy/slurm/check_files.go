@@ -76,7 +76,7 @@ func runsFindings(runs string, onlyHere func() bool) []deploy.Finding {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return []deploy.Finding{unknown(subject, err)}
 	}
-	name, reach := filesystem(uint32(st.Type)) //nolint:gosec // some are written as negative numbers
+	name, reach := filesystem(uint32(st.Type))
 	if reach == ownOnly && !onlyHere() {
 		return []deploy.Finding{warning(subject, fmt.Sprintf("%s is on %s of this machine, which other nodes do not see: ranks could not leave their records there", runs, name),
 			"name a directory on a shared filesystem with --runs, or slurm.shared_workspace in the manifest")}
