@@ -18,6 +18,8 @@ import (
 func (s *scheduler) Queue(ctx context.Context, refs []batch.Ref) ([]batch.Answer, error) {
 	out := make([]batch.Answer, len(refs))
 	err := s.each(refs, func(c controller, mine []int) error {
+		queueName, _ := sourcesOf(c)
+		defer attribute(out, mine, queueName)
 		var users []string
 		for _, i := range mine {
 			users = append(users, refs[i].User)
@@ -121,6 +123,8 @@ func exitDetail(exit string) string {
 func (s *scheduler) History(ctx context.Context, refs []batch.Ref) ([]batch.Answer, error) {
 	out := make([]batch.Answer, len(refs))
 	err := s.each(refs, func(c controller, mine []int) error {
+		_, historyName := sourcesOf(c)
+		defer attribute(out, mine, historyName)
 		ids := make([]string, len(mine))
 		for n, i := range mine {
 			ids[n] = refs[i].ID

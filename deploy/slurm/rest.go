@@ -34,6 +34,22 @@ type rest struct {
 // ending is how slurmctld saw the end of one start of a job.
 type ending struct{ submit, exit string }
 
+// sourcesOf names the queue and the accounting of a way of talking to SLURM, where
+// they are not the usual ones.
+func sourcesOf(c controller) (queue, history string) {
+	if _, ok := c.(*rest); ok {
+		return "slurmrestd", "slurmdb"
+	}
+	return "", ""
+}
+
+// attribute says of some answers, given or not, whose they are.
+func attribute(out []batch.Answer, mine []int, source string) {
+	for _, i := range mine {
+		out[i].Source = source
+	}
+}
+
 // restClients are the ways of talking to servers, one each: what was learned of a
 // server is not asked for again. The zero value has none.
 type restClients struct {

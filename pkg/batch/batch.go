@@ -58,7 +58,7 @@ type Ref struct {
 // answer.
 type Answer struct {
 	Known  bool           // it lists the job
-	Source string         // who says so, where that is not the queue
+	Source string         // who says so, where that is not one of Sources; known even when nobody answered
 	Phase  evidence.Phase // Pending, Running or Ended; Unknown for a word that is not known
 	Word   string         // the first word of the state
 	Detail string
