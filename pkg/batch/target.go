@@ -171,9 +171,11 @@ func (t *Target) Observe(ctx context.Context, handles []deploy.Handle) ([]eviden
 		m := t.memoryOf(j)
 		v := &views[i]
 		v.queue = source{name: queueName, asked: true, err: qerr}
+		if i < len(queue) {
+			v.queue.name = cmp.Or(queue[i].Source, queueName)
+		}
 		if qerr == nil {
 			v.queue.Answer = queue[i]
-			v.queue.name = cmp.Or(queue[i].Source, queueName)
 		}
 		v.grace, v.steps = time.Duration(j.Grace)*time.Second, j.Steps
 		m.follow(v.queue.Answer)
@@ -204,6 +206,9 @@ func (t *Target) askHistory(ctx context.Context, refs []Ref, views []view, ask [
 	absent := errors.Is(err, ErrNoHistory)
 	for n, i := range ask {
 		views[i].history = source{name: historyName, asked: true, absent: absent, err: err}
+		if n < len(answers) {
+			views[i].history.name = cmp.Or(answers[n].Source, historyName)
+		}
 		if err == nil {
 			views[i].history.Answer = answers[n]
 		}
