@@ -2,6 +2,7 @@ package batch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,7 +106,7 @@ func (v view) live() (evidence.Observation, bool) {
 // markers may still appear.
 func (v view) over(from source) evidence.Observation {
 	knows := v.history.Known || v.steps || !v.plain()
-	awaitHistory := v.needsHistory() && knows && v.history.asked && !v.history.absent && !v.history.ended() && v.endedFor < historyLag
+	awaitHistory := v.needsHistory() && knows && v.history.asked && !v.history.absent && !v.history.tellsOf(from) && v.endedFor < historyLag
 	awaitMarkers := from.Started && !v.markers.complete() && v.endedFor < v.grace
 	o := v.observation(v.merged(from))
 	if awaitHistory || awaitMarkers {
@@ -124,7 +125,12 @@ func (v view) over(from source) evidence.Observation {
 func (v view) merged(from source) source {
 	h := v.history
 	switch {
-	case from.name == h.name, !h.ended(), h.Restarts < from.Restarts:
+	case from.name == h.name, !h.ended():
+		return from
+	case !h.tellsOf(from): // all it has are earlier starts
+		if h.Restarts == from.Restarts-1 {
+			from.Earlier = append(slices.Clip(h.Earlier), evidence.Earlier{Word: h.Word, Nodes: h.Nodes})
+		}
 		return from
 	case from.Bad && !h.Bad: // a verdict may only get worse by it
 		from.Detail = strings.TrimPrefix(fmt.Sprintf("%s; %s says %s", from.Detail, h.name, h.Word), "; ")
@@ -136,6 +142,9 @@ func (v view) merged(from source) source {
 	}
 	return h
 }
+
+// tellsOf says whether a source has the end of the start that another one speaks of.
+func (s source) tellsOf(from source) bool { return s.ended() && s.Restarts >= from.Restarts }
 
 // unasked: the queue could not be asked.
 func (v view) unasked() (evidence.Observation, bool) {

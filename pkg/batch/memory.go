@@ -79,8 +79,9 @@ func started(dir string) int {
 	return len(entries)
 }
 
-// count fills in how long things have been as they are.
-func (m *memory) count(v *view, now time.Time) {
+// count fills in how long things have been as they are. What the queue said, it said
+// at heard: an accounting that gives no answer takes its time.
+func (m *memory) count(v *view, heard, now time.Time) {
 	since := func(at *time.Time, is bool) time.Duration {
 		switch {
 		case !is:
@@ -92,6 +93,9 @@ func (m *memory) count(v *view, now time.Time) {
 		return now.Sub(*at)
 	}
 	queue, history := v.queue, v.history
+	if m.ended.IsZero() && queue.ended() && history.err != nil {
+		m.ended = heard
+	}
 	v.endedFor = since(&m.ended, queue.ended() || history.ended() && !queue.Known)
 	v.missingFor = since(&m.missing, queue.err == nil && !queue.Known)
 	v.completeFor = since(&m.complete, v.markers.complete())
@@ -106,10 +110,14 @@ func (m *memory) note(o evidence.Observation, now time.Time) {
 	}
 }
 
-// lastWords is the end of what a batch script wrote, to be added to a sentence.
-func lastWords(output string) string {
-	if output == "" {
+// lastWords is the end of what a batch script wrote, to be added to a sentence. All
+// starts of a job write to one file, so after the first nobody can tell whose it is.
+func lastWords(output string, restarts int) string {
+	switch {
+	case output == "":
 		return ""
+	case restarts > 0:
+		return " (what this start and the earlier ones wrote is in " + output + ")"
 	}
 	lines, _ := logtail.Last(output, 3)
 	if len(lines) == 0 {

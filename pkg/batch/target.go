@@ -163,6 +163,7 @@ func (t *Target) Observe(ctx context.Context, handles []deploy.Handle) ([]eviden
 	if err := ctx.Err(); err != nil {
 		return nil, err // what was asked was cut short
 	}
+	heard := t.now()
 	queueName, _ := t.s.Sources()
 	views := make([]view, len(jobs))
 	var ask []int
@@ -189,7 +190,7 @@ func (t *Target) Observe(ctx context.Context, handles []deploy.Handle) ([]eviden
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return t.conclude(jobs, views, qerr, herr)
+	return t.conclude(jobs, views, heard, qerr, herr)
 }
 
 // askHistory asks the accounting about some of the jobs.
@@ -221,7 +222,7 @@ func (t *Target) askHistory(ctx context.Context, refs []Ref, views []view, ask [
 
 // conclude decides about every job. When nobody could be asked and nothing can be
 // concluded without, that is the error.
-func (t *Target) conclude(jobs []job, views []view, qerr, herr error) ([]evidence.Observation, error) {
+func (t *Target) conclude(jobs []job, views []view, heard time.Time, qerr, herr error) ([]evidence.Observation, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
@@ -231,12 +232,12 @@ func (t *Target) conclude(jobs []job, views []view, qerr, herr error) ([]evidenc
 		m := t.memoryOf(j)
 		m.follow(views[i].history.Answer)
 		views[i].markers = m.look(j)
-		m.count(&views[i], now)
+		m.count(&views[i], heard, now)
 		o, ok := decide(views[i])
 		learned = learned || ok
 		o.At, o.JobID = now.UTC(), j.ID
 		if o.NotLaunched != "" {
-			o.NotLaunched += lastWords(j.Output)
+			o.NotLaunched += lastWords(j.Output, o.Restarts)
 		}
 		m.note(o, now)
 		out[i] = o
