@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -27,6 +28,10 @@ func (s *session) awaitRanks(ranks ...string) {
 	}
 }
 
+// told is the reason of a rank of such a job that was told to stop. The rank that
+// ended first is named first.
+const told = `RANK_SIGNAL rank (0 \(node1\)|1 \(node2\)): rank \d \(node\d\) was told to stop by SIGTERM`
+
 // on12 puts a job on two nodes that messages can name.
 func on12() object { return object{"nodelist": "node[1-2]"} }
 
@@ -39,8 +44,7 @@ func ends() map[string]func(*session) {
 			s.Scontrol("update", "JobId="+id, "EndTime=now")
 			p.wait().is(3, "FAIL benchmark 6").
 				reasons(`SCHED_STATE squeue, sacct: .* said TIMEOUT.*`,
-					`RANK_SIGNAL rank 0 \(node1\): rank 0 \(node1\) was told to stop by SIGTERM`,
-					`RANK_SIGNAL rank 1 \(node2\): rank 1 \(node2\) was told to stop by SIGTERM`).
+					told, told).
 				warnings().ranks("0 node1 ended 143 SIGTERM", "1 node2 ended 143 SIGTERM")
 			s.match("the scheduler's last word", s.last("1"), "ended TIMEOUT.*")
 			s.match("the reason in perf.csv", s.row()["reason"], ".*TIMEOUT.*")
@@ -50,7 +54,7 @@ func ends() map[string]func(*session) {
 			s.awaitRanks("0", "1")
 			s.Scontrol("update", "JobId="+id, "EndTime=now")
 			p.wait().is(0, "PASS benchmark 4").reasons().
-				warnings(`RANK_SIGNAL rank 0 \(node1\): .*SIGTERM`, `RANK_SIGNAL rank 1 \(node2\): .*SIGTERM`, `SCHED_STATE squeue, sacct: .* said TIMEOUT.*`)
+				warnings(told, told, `SCHED_STATE squeue, sacct: .* said TIMEOUT.*`)
 			s.match("performance in perf.csv", s.row()["performance"], "7")
 		},
 		"a minute that is over": func(s *session) { // as SLURM itself counts it
@@ -59,8 +63,9 @@ func ends() map[string]func(*session) {
 		},
 		"time limit of the model": func(s *session) {
 			model := merge(entry(waitsFor("true")), object{"timeout": 1})
+			late := `RANK_TIMEOUT rank (0 \(node1\)|1 \(node2\)): .* ran past its time limit of 1 s`
 			s.run(oneJob(2, model, on12())).is(3, "FAIL benchmark 5").
-				reasons(`RANK_TIMEOUT rank 0 \(node1\): .*ran past its time limit of 1 s`, `RANK_TIMEOUT rank 1 \(node2\): .*`, `SCHED_STATE squeue, sacct: .* said FAILED.*`)
+				reasons(late, late, `SCHED_STATE squeue, sacct: .* said FAILED.*`)
 		},
 		"scontrol requeue": func(s *session) {
 			script := `if [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then ` + waitsFor("true") + `; fi; [ $RANK != 0 ] || echo performance: 7 tps`
@@ -132,8 +137,7 @@ func cancels() map[string]func(*session) {
 			s.awaitRanks("0", "1")
 			s.Cluster.Run("scancel", id)
 			p.wait().is(6, "ERROR benchmark 1").
-				reasons(`CANCELLED job: the job was cancelled by somebody outside this run`, `RANK_SIGNAL rank 0 \(node1\): .*SIGTERM`,
-					`RANK_SIGNAL rank 1 \(node2\): .*SIGTERM`, `CANCELLED squeue, sacct: .* said CANCELLED: by uid 0`)
+				reasons(`CANCELLED job: the job was cancelled by somebody outside this run`, told, told, `CANCELLED squeue, sacct: .* said CANCELLED: by uid 0`)
 			s.match("the scheduler's last word", s.last("1"), "ended CANCELLED: by uid 0")
 		},
 		"scancel after a metric": func(s *session) {
@@ -141,7 +145,15 @@ func cancels() map[string]func(*session) {
 			s.awaitRanks("0", "1")
 			s.Cluster.Run("scancel", id)
 			p.wait().is(0, "PASS benchmark 4").
-				warnings(`RANK_SIGNAL rank 0 \(node1\): .*SIGTERM`, `RANK_SIGNAL rank 1 \(node2\): .*SIGTERM`, `CANCELLED squeue, sacct: .* said CANCELLED: by uid 0`)
+				warnings(told, told, `CANCELLED squeue, sacct: .* said CANCELLED: by uid 0`)
+		},
+		"max_pending": func(s *session) {
+			s.run(oneJob(2, entry("echo performance: 1 never"), object{"reservation": s.reserve(), "max_pending": 2})).is(6, "ERROR benchmark 1").
+				reasons(`LAUNCH_PENDING job: the job was not launched: it had waited for 2\.\d* s, the limit of max_pending; squeue said PENDING \(reason .*\)`)
+			s.match("the reason in perf.csv", s.row()["reason"], ".*max_pending.*")
+			if left := s.queued(); left != "" {
+				s.Errorf("left in the queue: %s", left)
+			}
 		},
 		"scancel by another user": func(s *session) {
 			s.becomeNobody()
@@ -152,8 +164,7 @@ func cancels() map[string]func(*session) {
 				reasons(`CANCELLED job: the job was cancelled by somebody outside this run`, `RANK_SIGNAL rank 0 .*SIGTERM`, `CANCELLED squeue, sacct: .* said CANCELLED: by uid 0`)
 		},
 		"scancel before the start": func(s *session) {
-			s.reserve("never")
-			p, id := s.startRun(oneJob(2, entry("true"), object{"reservation": "never"}))
+			p, id := s.startRun(oneJob(2, entry("true"), object{"reservation": s.reserve()}))
 			s.Cluster.Run("scancel", id)
 			p.wait().is(6, "ERROR benchmark 1").
 				reasons(`CANCELLED job: the job was cancelled by somebody outside this run`, `RANK_NOT_STARTED rank 0: .*`, `RANK_NOT_STARTED rank 1: .*`,
@@ -163,12 +174,34 @@ func cancels() map[string]func(*session) {
 	}
 }
 
-// reserve makes a reservation in which jobs wait for half a day.
-func (s *session) reserve(name string) {
+// reserve makes a reservation in which jobs wait for half a day, and returns its
+// name.
+func (s *session) reserve() string {
 	s.Helper()
+	name := "later" + filepath.Base(s.dir)
 	later := time.Now().Add(12 * time.Hour).Format("2006-01-02T15:04:05")
 	s.Scontrol("create", "reservation", "ReservationName="+name, "StartTime="+later, "Duration=10", "Nodes=node4", "Users=root", "Flags=OVERLAP")
-	s.Cleanup(func() { s.Try("scontrol", "delete", "ReservationName="+name) })
+	s.Cleanup(func() {
+		s.endJobs() // or it could not be deleted
+		if _, err := s.Try("scontrol", "delete", "ReservationName="+name); err != nil {
+			s.Error(err)
+		}
+	})
+	return name
+}
+
+// endJobs ends what a test that failed left in the queue.
+func (s *session) endJobs() {
+	var ids []string
+	for line := range strings.Lines(s.queued()) {
+		ids = append(ids, strings.Fields(line)[0])
+	}
+	if len(ids) == 0 {
+		return
+	}
+	if _, err := s.Try("scancel", ids...); err != nil {
+		s.Error(err)
+	}
 }
 
 // becomeNobody makes the session one of a user without privileges.

@@ -51,6 +51,18 @@ func places() map[string]func(*session) {
 				}
 			}
 		},
+		"more nodes than there are": func(s *session) {
+			r := s.run(oneJob(9, entry("echo performance: 1 never"), nil))
+			if r.code != 4 || !strings.Contains(r.stderr, "asks for 9 nodes, and partition main has 4") {
+				s.Errorf("exit code %d, want 4\n%s", r.code, r.stderr)
+			}
+			if n := s.submitted(); n != 0 {
+				s.Errorf("%d jobs were submitted", n)
+			}
+			if _, err := os.Stat(filepath.Join(s.dir, "perf.csv")); !os.IsNotExist(err) {
+				s.Errorf("perf.csv: %v, want none", err)
+			}
+		},
 		"output_dir": func(s *session) {
 			out := filepath.Join(s.dir, "scheduler %j out")
 			if err := os.Mkdir(out, 0o755); err != nil {

@@ -51,7 +51,9 @@ type session struct {
 
 func newSession(t *testing.T, bin string) *session {
 	c := slurmtest.Open(t)
-	return &session{T: t, Cluster: c, bin: bin, dir: c.SharedDir(), env: append(c.Env(), "NO_COLOR=1")}
+	s := &session{T: t, Cluster: c, bin: bin, dir: c.SharedDir(), env: append(c.Env(), "NO_COLOR=1")}
+	t.Cleanup(s.endJobs)
+	return s
 }
 
 // object is a JSON object.

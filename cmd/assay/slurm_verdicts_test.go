@@ -28,7 +28,6 @@ type verdictCase struct {
 	Args       []string
 	Script     map[string]string // what is replaced in the batch script, in a directory of templates
 	Needs      string            // a Debian package
-	Gone       bool              // nothing is left in the queue
 	Want       struct {
 		Exit      int
 		Verdict   string
@@ -86,11 +85,6 @@ func (c verdictCase) check(s *session) {
 	row := s.row()
 	for column, want := range c.Want.Perf {
 		s.match("column "+column+" of perf.csv", row[column], want)
-	}
-	if c.Gone {
-		if left := s.queued(); left != "" {
-			s.Errorf("left in the queue: %s", left)
-		}
 	}
 }
 
