@@ -112,7 +112,7 @@ func (s *scheduler) testScript(ctx context.Context, req deploy.CheckRequest, j p
 // control says whether a controller answers.
 func (st site) control() deploy.Finding {
 	const subject = "slurmctld"
-	text := strings.Join(strings.Fields(st.ping.value), " ")
+	text := strings.Join(strings.FieldsFunc(st.ping.value, func(r rune) bool { return r == ' ' || r == '\n' || r == '*' }), " ")
 	switch {
 	case strings.Contains(text, " is UP"):
 		return ok(subject, "%s", text)

@@ -38,10 +38,11 @@ func wantFindings(t *testing.T, found []deploy.Finding, want []string) {
 
 func TestControl(t *testing.T) {
 	for text, want := range map[string]string{
-		"Slurmctld(primary) at vm is UP\n":                                "ok: ",
-		"Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP\n": "ok: Slurmctld(primary) at a is DOWN Slurmctld(backup) at b is UP",
-		"Slurmctld(primary) at vm is DOWN\n":                              "problem: no controller answers: Slurmctld(primary) at vm is DOWN",
-		"":                                                                "problem: no controller answers: no such file",
+		"Slurmctld(primary) at vm is UP\n":                                                          "ok: ",
+		"Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP\n":                           "ok: Slurmctld(primary) at a is DOWN Slurmctld(backup) at b is UP",
+		"Slurmctld(primary) at vm is DOWN\n****\n** RESTORE SLURMCTLD DAEMON TO SERVICE **\n****\n": "problem: no controller answers: Slurmctld(primary) at vm is DOWN RESTORE SLURMCTLD DAEMON TO SERVICE; try",
+		"Slurmctld(primary) at vm is DOWN\n":                                                        "problem: no controller answers: Slurmctld(primary) at vm is DOWN",
+		"":                                                                                          "problem: no controller answers: no such file",
 	} {
 		f := site{ping: told[string]{text, errors.New("no such file")}}.control()
 		wantFindings(t, []deploy.Finding{f}, []string{want})

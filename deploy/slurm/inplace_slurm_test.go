@@ -229,3 +229,45 @@ func TestSlurmInPlaceInStep(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 }
+
+// TestSlurmInPlaceAsSomebody: without privileges, in a directory of one's own.
+func TestSlurmInPlaceAsSomebody(t *testing.T) {
+	w := newWorkplace(t, measure)
+	u := w.Nobody()
+	for _, name := range []string{"assay", "m.json", "job.sh"} {
+		if err := os.Rename(filepath.Join(w.dir, name), filepath.Join(u.Home, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.dir = u.Home
+	w.write("m.json", strings.Replace(w.read("m.json"), `"bash", "`, `"bash", "`+u.Home+`/job.sh", "`, 1))
+	out, code := w.code(u.Command("salloc", "--quiet", "--nodes=2", "bash", "-c", "./assay check -m m.json --on-node && ./assay run -m m.json"))
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	w.demand(out, "PASS", "is seen to rename there")
+}
+
+// TestSlurmInPlaceWithoutController: slurmctld is away while a job runs and ends.
+func TestSlurmInPlaceWithoutController(t *testing.T) {
+	w := newWorkplace(t, measure+"sleep 3")
+	ready := filepath.Join(w.dir, "ready")
+	cmd := w.Command("salloc", "--quiet", "--nodes=2", "bash", "-c", "./assay run -m m.json >out 2>&1; echo $? >code; until [ -e "+ready+" ]; do sleep 0.1; done")
+	cmd.Dir = w.dir
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Await("the ranks", func() bool { return w.read("runs/*/jobs/job/1/ranks/1/begin.json") != "" })
+	w.StopDaemon("slurmctld")
+	w.Await("the end of their workload", func() bool { return w.read("runs/*/jobs/job/1/ranks/[01]/end.json") != "" })
+	w.StartDaemon("slurmctld")
+	w.Await("the verdict", func() bool { return w.read("code") != "" })
+	if code := w.read("code"); code != "0\n" {
+		t.Errorf("exit code %s", code)
+	}
+	w.demand(w.read("out"), "PASS")
+	w.write("ready", "")
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
