@@ -30,9 +30,10 @@ func (s *scheduler) restFindings(ctx context.Context, jobs []plan.Job) []deploy.
 	return found
 }
 
+// What findings are about.
 const (
 	subjectServer = "slurmrestd"
-	subjectToken  = "slurmrestd token"
+	subjectUser   = "slurmrestd: user"
 )
 
 func (r *rest) findings(ctx context.Context) []deploy.Finding {
@@ -52,7 +53,7 @@ func (r *rest) findings(ctx context.Context) []deploy.Finding {
 		})
 	}
 	if err := r.web.ready(); err != nil {
-		return append(found, problem(subjectToken, err))
+		return append(found, problem(subjectUser, err))
 	}
 	v, err := r.ask(ctx)
 	if err != nil {
@@ -64,14 +65,14 @@ func (r *rest) findings(ctx context.Context) []deploy.Finding {
 	}
 	found = append(found, speaks)
 	if err := r.accepted(ctx, v); err != nil {
-		return append(found, problem(subjectToken, err))
+		return append(found, problem(subjectUser, err))
 	}
 	return append(found, r.lasting())
 }
 
 // lasting says how long the token that was accepted will be.
 func (r *rest) lasting() deploy.Finding {
-	f := deploy.Finding{Subject: subjectToken, State: deploy.FindingOK, Message: "slurmctld accepts what slurmrestd asks for this user"}
+	f := deploy.Finding{Subject: subjectUser, State: deploy.FindingOK, Message: "slurmctld accepts what slurmrestd asks for this user"}
 	tok, err := r.web.who.token()
 	if err != nil || tok.end.IsZero() {
 		return f

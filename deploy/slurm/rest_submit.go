@@ -29,6 +29,9 @@ func submission(version int, a plan.Attempt, script string, environment []variab
 	if err != nil {
 		return nil, err
 	}
+	if err := unread(script, given); err != nil {
+		return nil, err
+	}
 	env := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin"} // it must have one entry at least
 	for _, v := range environment {
 		env[v.Name] = v.Value
@@ -59,6 +62,26 @@ func submission(version int, a plan.Attempt, script string, environment []variab
 		return fields{"script": script, "job": job}, nil
 	}
 	return fields{"job": job}, nil
+}
+
+// unread refuses options in a batch script that are not sent as fields: a template
+// of the site's own may have some, and slurmrestd does not look for them.
+func unread(script string, given []directive) error {
+	for line := range strings.Lines(script) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "#") {
+			return nil // sbatch reads no further either
+		}
+		option, isOption := strings.CutPrefix(line, "#SBATCH")
+		if !isOption {
+			continue
+		}
+		name, _, _ := strings.Cut(strings.TrimSpace(option), "=")
+		if !slices.ContainsFunc(given, func(d directive) bool { return "--"+d.Name == name }) {
+			return fmt.Errorf("the batch script has %q, which slurmrestd does not read: give it in the manifest, or use slurm.api cli", line)
+		}
+	}
+	return nil
 }
 
 // errNoField says that an option has no place in the API.

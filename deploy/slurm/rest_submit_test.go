@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"assay/pkg/plan"
+	"assay/templates"
 )
 
 // everything asks for all that a manifest can ask for.
@@ -92,6 +93,27 @@ func TestUnknownOptionIsRefused(t *testing.T) {
 		if err := write(fields{}, directive{"hold", ""}); !errors.Is(err, errNoField) {
 			t.Errorf("an option that is not known gave %v", err)
 		}
+	}
+}
+
+// The options of a template of the site's own would be lost.
+func TestUnreadOptionsOfTheScript(t *testing.T) {
+	a := everything(true)
+	for script, fails := range map[string]bool{
+		"#!/bin/bash\n# a\n#SBATCH --partition=gpu\n#SBATCH --exclusive\n\ntrue\n#SBATCH --gres=gpu:1\n": false,
+		"#!/bin/bash\n#SBATCH --gres=gpu:1\ntrue\n":                                                      true, "#!/bin/bash\n\n#SBATCH -p gpu\n": true, "#!/bin/bash\n#SBATCH --hold\n": true,
+	} {
+		if _, err := submission(38, a, script, nil); (err != nil) != fails {
+			t.Errorf("%q: %v", script, err)
+		}
+	}
+	s := &scheduler{opt: Options{Templates: templates.Files(), Binary: "/bin/assay"}}
+	script, err := s.Script(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := submission(38, a, string(script), nil); err != nil {
+		t.Errorf("the script of one's own: %v", err)
 	}
 }
 

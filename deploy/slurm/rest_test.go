@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -200,7 +201,7 @@ func TestRESTSubmitErrors(t *testing.T) {
 func wantKind(t *testing.T, err, want error) {
 	t.Helper()
 	for _, kind := range []error{deploy.ErrRefused, deploy.ErrUnavailable, deploy.ErrAmbiguous} {
-		if errors.Is(err, kind) != (kind == want) {
+		if errors.Is(err, kind) != errors.Is(kind, want) {
 			t.Errorf("%v: is of the kind %q: %t", err, kind, errors.Is(err, kind))
 		}
 	}
@@ -222,10 +223,10 @@ func TestRESTLostAnswers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var posts int
+			var posts atomic.Int32
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
-				posts++
+				posts.Add(1)
 				answer(w, r)
 			}))
 			t.Cleanup(s.Close)
@@ -235,8 +236,8 @@ func TestRESTLostAnswers(t *testing.T) {
 			r.web.limit = 200 * time.Millisecond
 			_, err := r.submit(t.Context(), attempt(t))
 			wantKind(t, err, deploy.ErrAmbiguous)
-			if posts != 1 {
-				t.Errorf("it was sent %d times", posts)
+			if posts.Load() != 1 {
+				t.Errorf("it was sent %d times", posts.Load())
 			}
 			if _, err := r.queue(t.Context(), []string{"0"}); !errors.Is(err, deploy.ErrUnavailable) {
 				t.Errorf("the queue could not be asked: %v", err)
