@@ -1,0 +1,41 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"assay/pkg/evidence"
+)
+
+// slow is a scheduler whose accounting fails after a while.
+type slow struct {
+	*fake
+	answers time.Duration
+}
+
+func (s slow) History(ctx context.Context, refs []Ref) ([]Answer, error) {
+	time.Sleep(s.answers)
+	_, _ = s.fake.History(ctx, refs)
+	return nil, errors.New("sacct gave no answer")
+}
+
+// An accounting that hangs for longer than it may lag is asked once: its time counts.
+func TestAccountingThatHangsIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{queue: map[string]Answer{"a": isFailed()}}
+		target := New(slow{f, historyLag + time.Second}, time.Now)
+		handles := submitted(t, target, "a")
+		leave(t, handles[0], 1, 0)
+		leave(t, handles[0], 1, 1)
+		seen, err := target.Observe(t.Context(), handles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := seen[0]; o.Phase != evidence.PhaseEnded || o.Source != "squeue" || len(f.histories) != 1 {
+			t.Errorf("%+v after %d questions to the accounting", o, len(f.histories))
+		}
+	})
+}
