@@ -34,14 +34,15 @@ test-unit:
 	go test ./...
 
 # Tests against a real SLURM on this machine; they carry the build tag slurm. One
-# package after the other, because they stop daemons that all of them use.
+# package after the other, because they stop daemons that all of them use; many
+# tests at once, because they mostly wait.
 # SLURM_RUN picks some of them, SLURM_DIR is where the cluster lies.
 SLURM_RUN ?= ^TestSlurm
 SLURM_PACKAGES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' '^//go:build slurm' cmd deploy pkg))))
 
 test-slurm:
 	testdata/clusters/slurm/with $(or $(SLURM_DIR),/tmp/assay-slurm-$$$$) \
-		go test -tags slurm -count 1 -p 1 -timeout 30m -run '$(SLURM_RUN)' $(SLURM_PACKAGES)
+		go test -tags slurm -count 1 -p 1 -parallel 16 -timeout 30m -run '$(SLURM_RUN)' $(SLURM_PACKAGES)
 
 race:
 	go test -race ./...
