@@ -75,6 +75,39 @@ func places() map[string]func(*session) {
 				s.Errorf("output_dir holds %q, want one file that ends in the id of the job: %v", files, err)
 			}
 		},
+		"results_dir": func(s *session) {
+			model := merge(entry(`printf 'model,performance,metric\nm,7,tps\n' >"$MAD_OUTPUT_CSV"; echo $RANK >"$ASSAY_RESULTS_DIR/rank"`),
+				object{"multiple_results": "results.csv"})
+			s.run(oneJob(2, model, object{"results_dir": "gathered"})).is(0, "PASS").warnings()
+			for rank, want := range map[string]string{"rank-0": "0\n", "rank-1": "1\n"} {
+				s.match("what "+rank+" left", s.awaitFile(filepath.Join(s.dir, "gathered", "r", "job", rank, "rank")), want)
+				s.awaitFile(filepath.Join(s.dir, "gathered", "r", "job", rank, "results.csv"))
+			}
+		},
+		"values of an env_file are kept nowhere": func(s *session) {
+			s.write("site.env", "TOKEN=hunter2hunter2\n")
+			m := oneJob(2, entry(`[ "$TOKEN" = hunter2""hunter2 ] || exit 9; [ $RANK != 0 ] || echo performance: 7 tps`), nil)
+			m["deployment_config"].(object)["env_file"] = "site.env"
+			r := s.run(m, "--verbose").is(0, "PASS")
+			if strings.Contains(r.stdout+r.stderr, "hunter2hunter2") {
+				s.Errorf("printed:\n%s%s", r.stdout, r.stderr)
+			}
+			if err := filepath.WalkDir(s.path(), func(path string, d os.DirEntry, err error) error {
+				if err != nil || !d.Type().IsRegular() {
+					return err
+				}
+				data, err := os.ReadFile(path)
+				if strings.Contains(string(data), "hunter2hunter2") {
+					s.Errorf("%s has the value", path)
+				}
+				return err
+			}); err != nil {
+				s.Fatal(err)
+			}
+			if out := s.Scontrol("show", "job", "--details", s.jobID("job")); strings.Contains(out, "hunter2hunter2") {
+				s.Errorf("scontrol shows the value:\n%s", out)
+			}
+		},
 		"shared_workspace": func(s *session) {
 			r := s.run(oneJob(2, entry(`[ $RANK != 0 ] || echo performance: 7 tps`), object{"shared_workspace": "scratch"}))
 			r.is(0, "PASS benchmark 4")

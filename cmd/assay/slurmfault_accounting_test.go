@@ -72,8 +72,7 @@ func purged(t *testing.T) {
 		s.manifest(map[string]any{"marker_grace": 3}, workload{name: "t", script: until(gate) + script})
 		run := s.startRun()
 		id := s.begun("t", 1, 0, 1)
-		kill(s.t, []int{run.cmd.Process.Pid})
-		<-run.done
+		end(run)
 		s.open(gate)
 		s.eventually("the controller to forget job "+id, func() bool { return c.JobState(id) == "" })
 		return s.assay("attach", "r", "--json")

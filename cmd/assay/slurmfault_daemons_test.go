@@ -3,12 +3,14 @@
 package main
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"assay/deploy/slurm/slurmtest"
 	"assay/pkg/evidence"
+	"assay/pkg/exitcode"
 	"assay/pkg/rundir"
 	"assay/pkg/verdict"
 )
@@ -17,66 +19,91 @@ import (
 const outage = 20 * time.Second
 
 // controllerAway stops the controller under jobs at different moments, all in one
-// outage: while one runs, while one ends, when one is to be submitted, and when the
-// process that watched one is gone.
+// outage: while one runs, while one ends, when one is submitted, and when the
+// process that watched or submitted one is gone.
 func controllerAway(t *testing.T) {
 	c := slurmtest.Start(t, map[string]string{"NODES": "2"})
-	runs, ends, fails, late, killed, unsure := on(t, c), on(t, c), on(t, c), on(t, c), on(t, c), on(t, c)
-
-	running, ending, back := runs.gate("go"), ends.gate("end"), killed.gate("end")
+	runs, ends, fails, watched := on(t, c), on(t, c), on(t, c), on(t, c)
+	submits, unsure, early := on(t, c), on(t, c), on(t, c)
+	running, ending, down := runs.gate("back"), ends.gate("end"), submits.gate("down")
 	runs.manifest(nil, workload{name: "t", script: until(running) + measure})
-	ends.manifest(nil, workload{name: "t", script: until(ending) + measure})
+	for _, s := range []*site{ends, watched} {
+		s.manifest(nil, workload{name: "t", script: until(ending) + measure})
+	}
 	fails.manifest(nil, workload{name: "t", script: until(ending) + rankOne3})
-	late.manifest(nil, workload{name: "t", script: measure})
-	unsure.manifest(nil, workload{name: "t", script: measure})
-	killed.manifest(nil, workload{name: "t", script: until(back) + measure})
+	early.manifest(nil, workload{name: "t", script: measure})
+	for _, s := range []*site{submits, unsure} {
+		s.manifest(nil, workload{name: "t", script: measure})
+		s.env["PATH"] = pathWith(t, "sbatch", `case "$*" in *--test-only*) ;; *) `+until(down)+`;; esac
+			exec `+lookPath(t, "sbatch")+` "$@"`)
+	}
 
-	a, b, f, k := runs.startRun(), ends.startRun(), fails.startRun(), killed.startRun()
-	for _, s := range []*site{runs, ends, fails, killed} {
+	during, atEnd, failing, killed := runs.startRun(), ends.startRun(), fails.startRun(), watched.startRun()
+	for _, s := range []*site{runs, ends, fails, watched} {
 		s.begun("t", 1, 0, 1)
+	}
+	atSubmission, left := submits.startRun(), unsure.startRun()
+	for _, s := range []*site{submits, unsure} {
+		s.eventually("the intent to submit", func() bool {
+			rec, err := rundir.ReadLaunch(s.attempt("t", 1))
+			return err == nil && rec.State == evidence.LaunchIntent
+		})
 	}
 	c.StopDaemon(slurmtest.Slurmctld)
 	began := time.Now()
-	l, u := late.startRun(), unsure.startRun()
 	ends.open(ending)
-
-	kill(t, []int{k.cmd.Process.Pid})
-	<-k.done
-	killed.open(back)
-	attached := killed.start("attach", "r", "--json")
-
-	unsure.eventually("the intent to submit", func() bool {
-		rec, err := rundir.ReadLaunch(unsure.attempt("t", 1))
-		return err == nil && rec.State == evidence.LaunchIntent
-	})
-	kill(t, []int{u.cmd.Process.Pid})
-	<-u.done
-	resumed := unsure.start("attach", "r", "--json")
-
+	submits.open(down)
+	end(killed, left)
+	attached, resumed := watched.start("attach", "r", "--json"), unsure.start("attach", "r", "--json")
+	refused := early.startRun()
 	time.Sleep(outage - time.Since(began)) // the length of the outage is the scenario
 	c.StartDaemon(slurmtest.Slurmctld)
 	runs.open(running)
 
 	together(t,
-		scenario{"while a job runs", func(*testing.T) { a.wait().want(verdict.Pass).clean() }},
+		scenario{"before a run", func(t *testing.T) {
+			r := refused.to(t).wait().exits(exitcode.Error)
+			if !strings.Contains(r.stderr, "slurmctld") || exists(early.attempt("t", 1)) {
+				t.Errorf("it does not say what is away, or made a run all the same:\n%s", r.stderr)
+			}
+		}},
+		scenario{"while a job runs", func(t *testing.T) { during.to(t).wait().want(verdict.Pass).clean() }},
 		scenario{"while a job ends", func(t *testing.T) {
-			b.wait().want(verdict.Pass).clean()
-			r := f.wait().want(verdict.Fail).reason("RANK_EXIT", "rank 1", "exited 3")
+			atEnd.to(t).wait().want(verdict.Pass).clean()
+			r := failing.to(t).wait().want(verdict.Fail).reason("RANK_EXIT", "rank 1 (node2)", "exited 3")
 			blames(r, "rank 1 (node2)")
 		}},
 		scenario{"at submission", func(t *testing.T) {
-			r := l.wait().want(verdict.Pass).clean()
+			r := atSubmission.to(t).wait().want(verdict.Pass).clean()
 			if !strings.Contains(r.stderr, "could not be submitted yet") {
 				t.Errorf("nothing was said about the submission:\n%s", r.stderr)
 			}
-			submittedOnce(t, c, late)
+			submittedOnce(t, c, submits)
 		}},
-		scenario{"and the watching process killed", func(*testing.T) { attached.wait().want(verdict.Pass).clean() }},
+		scenario{"and the watching process killed", func(t *testing.T) { attached.to(t).wait().want(verdict.Pass).clean() }},
 		scenario{"and the submitting process killed", func(t *testing.T) {
-			resumed.wait().want(verdict.Pass).clean()
+			resumed.to(t).wait().want(verdict.Pass).clean()
 			submittedOnce(t, c, unsure)
 		}},
 	)
+}
+
+// end kills assays without warning.
+func end(all ...*running) {
+	for _, r := range all {
+		kill(r.t, []int{r.cmd.Process.Pid})
+		<-r.done
+	}
+}
+
+// lookPath is the path of a command of the cluster.
+func lookPath(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // submittedOnce fails the test unless the accounting knows one job of a site.

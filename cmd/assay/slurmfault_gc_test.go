@@ -56,8 +56,7 @@ func leftovers(t *testing.T) {
 	for _, s := range []*site{dead, lost} {
 		run := s.startRun()
 		ids[s] = s.begun("t", 1, 0, 1)
-		kill(t, []int{run.cmd.Process.Pid})
-		<-run.done
+		end(run)
 	}
 	if err := os.RemoveAll(filepath.Join(lost.dir, "runs")); err != nil {
 		t.Fatal(err)

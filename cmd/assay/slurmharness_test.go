@@ -160,7 +160,7 @@ func (s *site) startRun(flags ...string) *running {
 
 // running is an assay in the background, in a session of its own.
 type running struct {
-	site           *site
+	t              *testing.T
 	cmd            *exec.Cmd
 	stdout, stderr bytes.Buffer
 	done           chan struct{}
@@ -169,7 +169,7 @@ type running struct {
 // start begins an assay. It is killed at the end of the test, if it still runs.
 func (s *site) start(args ...string) *running {
 	s.t.Helper()
-	r := &running{site: s, cmd: s.command(s.bin, args...), done: make(chan struct{})}
+	r := &running{t: s.t, cmd: s.command(s.bin, args...), done: make(chan struct{})}
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := r.cmd.Start(); err != nil {
@@ -186,12 +186,18 @@ func (s *site) start(args ...string) *running {
 	return r
 }
 
+// to lets another test, such as a part of the one that started it, fail with it.
+func (r *running) to(t *testing.T) *running {
+	r.t = t
+	return r
+}
+
 // e2ePatience bounds every wait of these tests.
 const e2ePatience = 150 * time.Second
 
 // wait waits for the end of an assay.
 func (r *running) wait() judged {
-	t := r.site.t
+	t := r.t
 	t.Helper()
 	select {
 	case <-r.done:
