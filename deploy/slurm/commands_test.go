@@ -72,6 +72,13 @@ func readFile(t *testing.T, path string) string {
 	return string(data)
 }
 
+func writeText(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // golden compares a text with a file, or writes the file when UPDATE_GOLDEN is
 // set.
 func golden(t *testing.T, path, got string) {

@@ -9,19 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"assay/deploy/slurm/slurmtest"
 	"assay/pkg/batch"
 	"assay/pkg/plan"
 	"assay/templates"
 )
-
-// realTools runs the commands of the cluster that the environment names.
-func realTools(t *testing.T) tools {
-	t.Helper()
-	if os.Getenv("SLURM_CONF") == "" {
-		t.Fatal("SLURM_CONF is not set: run this beside a cluster of testdata/clusters/slurm")
-	}
-	return tools{env: os.Environ()}
-}
 
 // scontrolField is a field of `scontrol show job`, which ends at the end of its
 // line.
@@ -38,7 +30,8 @@ func scontrolField(text, name string) string {
 // that hold whatever its reader of lines, the shell and its file name patterns
 // treat specially.
 func TestSlurmDirectives(t *testing.T) {
-	tools := realTools(t)
+	t.Parallel()
+	tools := tools{env: slurmtest.Open(t).Env()}
 	for name, value := range map[string]string{
 		"plain":          "plain",
 		"space":          "two  words",
@@ -70,7 +63,7 @@ func TestSlurmDirectives(t *testing.T) {
 				RunID: "20260101-000000-abcdef", Nonce: "00112233445566778899aabbccddeeff", Number: 1, Dir: dir, RankBinary: "/nonexistent/assay",
 				Job: plan.Job{ID: "m", NNodes: 1, RanksPerNode: 1, WorldSize: 1, Slurm: &plan.Slurm{OutputDir: out, MailUser: value, MailType: "ALL", Time: "1"}},
 			}
-			s := &scheduler{opt: Options{Templates: templates.Files(), Env: os.Environ()}, tools: tools, submitted: map[string]string{}}
+			s := &scheduler{opt: Options{Templates: templates.Files(), Env: tools.env}, tools: tools, submitted: map[string]string{}}
 			script, err := s.Script(a)
 			if err != nil {
 				t.Fatal(err)
