@@ -63,7 +63,7 @@ func controllerAway(t *testing.T) {
 	together(t,
 		scenario{"before a run", func(t *testing.T) {
 			r := refused.to(t).wait().exits(exitcode.Error)
-			if !strings.Contains(r.stderr, "slurmctld") || exists(early.attempt("t", 1)) {
+			if !strings.Contains(r.stderr, "Slurmctld(primary)") || exists(early.attempt("t", 1)) {
 				t.Errorf("it does not say what is away, or made a run all the same:\n%s", r.stderr)
 			}
 		}},

@@ -16,9 +16,10 @@ import (
 	"assay/pkg/verdict"
 )
 
-// faultyNodes takes nodes away from jobs, each job in a partition of its own.
-func faultyNodes(t *testing.T) {
-	c := slurmtest.Start(t, map[string]string{"NODES": "11", "CONF": strings.Join([]string{
+// losingNodes are the options of a cluster on which jobs lose their nodes, each in a
+// partition of its own.
+func losingNodes() map[string]string {
+	return map[string]string{"NODES": "11", "CONF": strings.Join([]string{
 		"PreemptType=preempt/partition_prio",
 		"PreemptMode=REQUEUE",
 		"PartitionName=lost Nodes=node[1-2]",
@@ -27,7 +28,11 @@ func faultyNodes(t *testing.T) {
 		"PartitionName=step Nodes=node[8-9]",
 		"PartitionName=low Nodes=node[10-11] PriorityTier=1",
 		"PartitionName=high Nodes=node[10-11] PriorityTier=9",
-	}, "\n")})
+	}, "\n")}
+}
+
+// faultyNodes takes nodes away from jobs, all at the same time.
+func faultyNodes(t *testing.T, c *slurmtest.Cluster) {
 	together(t,
 		scenario{"step daemon killed", func(t *testing.T) { stepdKilled(t, c) }},
 		scenario{"lost", func(t *testing.T) { nodeLost(t, c) }},

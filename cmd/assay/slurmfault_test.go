@@ -36,8 +36,10 @@ func together(t *testing.T, all ...scenario) {
 // TestSlurmFaults lets go wrong what can go wrong with a cluster under a job. A
 // scenario that disturbs others has a cluster of its own.
 func TestSlurmFaults(t *testing.T) {
+	// The longest first: clusters start one after the other.
+	losing := slurmtest.Start(t, losingNodes())
 	together(t,
-		scenario{"nodes", faultyNodes},
+		scenario{"nodes", func(t *testing.T) { faultyNodes(t, losing) }},
 		scenario{"controller", controllerAway},
 		scenario{"records", oddRecords},
 		scenario{"memory", outOfMemory},
