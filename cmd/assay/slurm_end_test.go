@@ -41,7 +41,7 @@ func ends() map[string]func(*session) {
 		"time limit": func(s *session) {
 			p, id := s.startRun(oneJob(2, entry(waitsFor("true")), on12()))
 			s.awaitRanks("0", "1")
-			s.Scontrol("update", "JobId="+id, "EndTime=now")
+			s.Scontrol("update", "JobId="+id, "EndTime=now+1")
 			p.wait().is(3, "FAIL benchmark 6").
 				reasons(`SCHED_STATE squeue, sacct: .* said TIMEOUT.*`,
 					told, told).
@@ -52,7 +52,7 @@ func ends() map[string]func(*session) {
 		"time limit after a metric": func(s *session) {
 			p, id := s.startRun(oneJob(2, entry(waitsFor("echo performance: 7 tps")), on12()))
 			s.awaitRanks("0", "1")
-			s.Scontrol("update", "JobId="+id, "EndTime=now")
+			s.Scontrol("update", "JobId="+id, "EndTime=now+1")
 			p.wait().is(0, "PASS benchmark 4").reasons().
 				warnings(told, told, `SCHED_STATE squeue, sacct: .* said TIMEOUT.*`)
 			s.match("performance in perf.csv", s.row()["performance"], "7")
@@ -71,11 +71,7 @@ func ends() map[string]func(*session) {
 			script := `if [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then ` + waitsFor("true") + `; fi; [ $RANK != 0 ] || echo performance: 7 tps`
 			p, id := s.startRun(oneJob(2, entry(script), object{"requeue": true}))
 			s.awaitRanks("0", "1")
-			s.Scontrol("requeue", id)
-			s.Await("the first start is over", func() bool {
-				return strings.Contains(s.Scontrol("show", "job", id), "JobState=PENDING Reason=BeginTime")
-			})
-			s.Scontrol("update", "JobId="+id, "StartTime=now+2") // a node refuses a start in the second of a cancellation
+			s.startAgain(id)
 			r := p.wait().is(0, "PASS benchmark 4").reasons().
 				warnings(`RESTARTED squeue, sacct: start 1 of the job ended on node.* as REQUEUED, and the scheduler started it again`).ranks(`0 node\d ended 0`, `1 node\d ended 0`)
 			if j := r.job(); j.Attempts != 2 || j.Directory != "jobs/job/2" {
@@ -172,6 +168,16 @@ func cancels() map[string]func(*session) {
 				ranks("0  not_started", "1  not_started")
 		},
 	}
+}
+
+// startAgain requeues a job and lets it start soon.
+func (s *session) startAgain(id string) {
+	s.Helper()
+	s.Scontrol("requeue", id)
+	s.Await("the first start is over", func() bool {
+		return strings.Contains(s.Scontrol("show", "job", id), "JobState=PENDING Reason=BeginTime")
+	})
+	s.Scontrol("update", "JobId="+id, "StartTime=now+2") // a node refuses a start in the second of a cancellation
 }
 
 // reserve makes a reservation in which jobs wait for half a day, and returns its

@@ -75,6 +75,28 @@ func places() map[string]func(*session) {
 				s.Errorf("output_dir holds %q, want one file that ends in the id of the job: %v", files, err)
 			}
 		},
+		"a directory with an odd name": func(s *session) {
+			s.dir = filepath.Join(s.dir, `a b 'ü' %j "q" $x #1 \y`)
+			if err := os.Mkdir(s.dir, 0o755); err != nil {
+				s.Fatal(err)
+			}
+			s.run(oneJob(2, entry(`[ $RANK != 0 ] || echo performance: 7 tps`), nil)).is(0, "PASS benchmark 4").warnings()
+			s.awaitFile(s.path("jobs", "job", "1", "scheduler.jsonl"))
+			if _, err := os.Stat(s.path("jobs", "job", "1", "job.out")); err != nil {
+				s.Error(err)
+			}
+		},
+		"no-wait": func(s *session) {
+			s.writeManifest(oneJob(2, entry(s.waitsToGo()), nil))
+			if r := s.assay(runArgs("--no-wait")...); r.code != 8 {
+				s.Fatalf("exit code %d, want 8\n%s%s", r.code, r.stdout, r.stderr)
+			}
+			attach := s.start("attach", "r", "--json")
+			s.awaitRanks("0", "1")
+			s.write("go", "now")
+			attach.wait().is(0, "PASS benchmark 4").warnings()
+			s.row()
+		},
 		"results_dir": func(s *session) {
 			model := merge(entry(`printf 'model,performance,metric\nm,7,tps\n' >"$MAD_OUTPUT_CSV"; echo $RANK >"$ASSAY_RESULTS_DIR/rank"`),
 				object{"multiple_results": "results.csv"})

@@ -61,7 +61,7 @@ func recoveries() map[string]func(*session) {
 				s.Errorf("status: exit code %d, want 8\n%s%s", r.code, r.stdout, r.stderr)
 			}
 			attach := s.start("attach", "r", "--json")
-			s.write("go", "")
+			s.write("go", "now")
 			attach.wait().is(0, "PASS benchmark 4").reasons().warnings().ranks(`0 node\d ended 0`, `1 node\d ended 0`)
 			s.match("the scheduler's last word", s.last("1"), "ended COMPLETED")
 			s.match("performance in perf.csv", s.row()["performance"], "7")
@@ -79,6 +79,35 @@ func recoveries() map[string]func(*session) {
 				s.Errorf("collected again:\n%s", again.stdout)
 			}
 			s.row()
+		},
+		"kill -9, a requeue, then attach": func(s *session) {
+			script := `if [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then ` + waitsFor("true") + `; fi; [ $RANK != 0 ] || echo performance: 7 tps`
+			p, id := s.startRun(oneJob(2, entry(script), object{"requeue": true}))
+			s.awaitRanks("0", "1")
+			p.signal(os.Kill)
+			p.wait()
+			s.startAgain(id)
+			s.Await("the second start has ended", func() bool { return s.JobState(id) == "COMPLETED" })
+			r := s.assay("attach", "r", "--json").is(0, "PASS benchmark 4").
+				warnings(`RESTARTED squeue, sacct: start 1 of the job ended on node.* as REQUEUED, and the scheduler started it again`)
+			if n := r.job().Attempts; n != 2 {
+				s.Errorf("%d attempts, want 2", n)
+			}
+			s.match("attempt in perf.csv", s.row()["attempt"], "2")
+			s.once()
+		},
+		"kill -9, a requeue, then attach to what runs": func(s *session) {
+			script := `if [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then ` + waitsFor("true") + `; fi; ` + s.waitsToGo()
+			p, id := s.startRun(oneJob(2, entry(script), object{"requeue": true}))
+			s.awaitRanks("0", "1")
+			p.signal(os.Kill)
+			p.wait()
+			s.startAgain(id)
+			s.awaitFile(s.path("jobs", "job", "2", "ranks", "0", "begin.json"))
+			attach := s.start("attach", "r", "--json")
+			s.write("go", "now")
+			attach.wait().is(0, "PASS benchmark 4").warnings(`RESTARTED .*`)
+			s.once()
 		},
 		"kill -9 right after sbatch": func(s *session) {
 			s.replaceTool("sbatch", `echo call >>"$dir/sbatch.log"

@@ -41,6 +41,17 @@ func unaccounted(t *testing.T) {
 				reason("RANK_SIGNAL", "rank 0 (node1)", "SIGTERM").
 				reason("RANK_SIGNAL", "rank 1 (node2)", "SIGTERM")
 		}},
+		scenario{"started again", func(t *testing.T) {
+			s := on(t, c)
+			s.manifest(nil, workload{name: "t", script: once(s) + measure})
+			run := s.startRun()
+			id := s.begun("t", 1, 0, 1)
+			s.tool("scontrol", "requeue", id)
+			end(run)
+			startNow(s, c, id)
+			s.assay("attach", "r", "--json").want(verdict.Pass).source("squeue").attempts(2).
+				warning("RESTARTED", "started the job again", "not known")
+		}},
 		scenario{"cancelled by somebody", func(t *testing.T) {
 			s := on(t, c)
 			s.manifest(nil, workload{name: "t", script: "sleep 120"})
@@ -67,11 +78,16 @@ func unaccounted(t *testing.T) {
 // is all there is, and where they left nothing nobody is to blame.
 func purged(t *testing.T) {
 	c := slurmtest.Start(t, map[string]string{"NODES": "2", "ACCOUNTING": "none", "CONF": "MinJobAge=2"})
-	forgotten := func(s *site, script string) judged {
+	forgotten := func(s *site, script string, starts int) judged {
 		gate := s.gate("go")
 		s.manifest(map[string]any{"marker_grace": 3}, workload{name: "t", script: until(gate) + script})
 		run := s.startRun()
 		id := s.begun("t", 1, 0, 1)
+		for n := 2; n <= starts; n++ {
+			c.Run("scontrol", "requeue", id)
+			startNow(s, c, id)
+			s.begun("t", n, 0, 1)
+		}
 		end(run)
 		s.open(gate)
 		s.eventually("the controller to forget job "+id, func() bool { return c.JobState(id) == "" })
@@ -80,16 +96,19 @@ func purged(t *testing.T) {
 	together(t,
 		scenario{"and measured", func(t *testing.T) {
 			s := on(t, c)
-			forgotten(s, measure).want(verdict.Pass).source("markers")
+			forgotten(s, measure, 1).want(verdict.Pass).source("markers")
 		}},
 		scenario{"and failed", func(t *testing.T) {
-			r := forgotten(on(t, c), rankOne3).want(verdict.Fail).source("markers").
+			r := forgotten(on(t, c), rankOne3, 1).want(verdict.Fail).source("markers").
 				reason("RANK_EXIT", "rank 1 (node2)", "exited 3")
 			blames(r, "rank 1 (node2)")
 		}},
+		scenario{"after a second start", func(t *testing.T) {
+			forgotten(on(t, c), measure, 2).want(verdict.Pass).source("markers").attempts(2)
+		}},
 		scenario{"without a record", func(t *testing.T) {
 			s := on(t, c)
-			r := forgotten(s, "[ $RANK = 0 ] || kill -KILL $PPID").want(verdict.Error).source("squeue").
+			r := forgotten(s, "[ $RANK = 0 ] || kill -KILL $PPID", 1).want(verdict.Error).source("squeue").
 				reason("SCHED_UNKNOWN", "rank 1 (node2)", "began and left no end", "squeue")
 			r.warning("SCHED_UNKNOWN", "there is no accounting")
 			if got := r.rank(0); got.State != evidence.RankEnded {
