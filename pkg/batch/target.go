@@ -13,6 +13,7 @@ import (
 
 	"assay/deploy"
 	"assay/pkg/evidence"
+	"assay/pkg/exitcode"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
 )
@@ -62,8 +63,8 @@ func (t *Target) Render(a plan.Attempt) ([]deploy.File, error) {
 		return nil, err
 	}
 	script, err := t.s.Script(a)
-	if err != nil {
-		return nil, err
+	if err != nil { // a template, or a value that the scheduler cannot be given
+		return nil, exitcode.With(exitcode.Invalid, err)
 	}
 	return []deploy.File{
 		{Name: rundir.JobFile, Mode: 0o600, Data: data},
