@@ -31,10 +31,21 @@ type memory struct {
 func (t *Target) memoryOf(j job) *memory {
 	m := t.jobs[j.ID]
 	if m == nil {
-		m = &memory{first: t.now(), change: t.now()}
+		m = &memory{first: t.now(), change: t.now(), restarts: restartsOf(j)}
 		t.jobs[j.ID] = m
 	}
 	return m
+}
+
+// restartsOf is how often the job was started again, as far as its nodes have written
+// down: the scheduler may know no more by now.
+func restartsOf(j job) int {
+	for n := 0; ; n++ {
+		a, err := rundir.ReadAttempt(filepath.Join(filepath.Dir(j.Dir), strconv.Itoa(j.Attempt+n+1)))
+		if err != nil || a.SubmittedAs != j.Attempt {
+			return n
+		}
+	}
 }
 
 // follow goes over to the newest start of the job.
