@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"assay/pkg/evidence"
+	"assay/pkg/plan"
+	"assay/pkg/rundir"
 )
 
 // slow is a scheduler whose accounting fails after a while.
@@ -36,6 +38,33 @@ func TestAccountingThatHangsIsAskedOnce(t *testing.T) {
 		}
 		if o := seen[0]; o.Phase != evidence.PhaseEnded || o.Source != "squeue" || len(f.histories) != 1 {
 			t.Errorf("%+v after %d questions to the accounting", o, len(f.histories))
+		}
+	})
+}
+
+// A process that comes after the scheduler has forgotten the job judges it by its
+// newest start, not by what an earlier one left.
+func TestNewestStartOfAForgottenJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := New(&fake{histErr: ErrNoHistory}, time.Now)
+		handles := submitted(t, target, "a")
+		leave(t, handles[0], 1, 0)
+		leave(t, handles[0], 1, 1)
+		j, err := target.decode(handles[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := rundir.MakeRestart(plan.Attempt{Version: plan.AttemptVersion, Number: j.Attempt, Dir: j.Dir, Job: plan.Job{ID: "a", WorldSize: 2}}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := observe(t, target, handles...)[0]; o.Phase.Over() {
+			t.Errorf("the records of the first start in place of those of %s: %+v", again.Dir, o)
+		}
+		leave(t, handles[0], 2, 0)
+		leave(t, handles[0], 2, 1)
+		if o := observe(t, target, handles...)[0]; o.Phase != evidence.PhaseEnded || o.Source != "markers" {
+			t.Errorf("with the records of the second: %+v", o)
 		}
 	})
 }
