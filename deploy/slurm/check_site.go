@@ -48,7 +48,8 @@ func (s *scheduler) lookAround(ctx context.Context, req deploy.CheckRequest, ws 
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		st.ping.value, st.ping.err = tools.run(ctx, nil, "scontrol", "ping")
-		if st.control().State == deploy.FindingProblem {
+		alone := site{ping: st.ping} // the rest is being written
+		if alone.control().State == deploy.FindingProblem {
 			cancel()
 		}
 	})
