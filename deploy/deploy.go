@@ -21,6 +21,8 @@ var (
 	// service is down. It is never a state of a job. Of a submission it says that
 	// nothing was submitted, and that it can be tried again.
 	ErrUnavailable = errors.New("unavailable")
+	// ErrNoTool says, beside ErrUnavailable, that a command is not on this machine.
+	ErrNoTool = errors.New("missing tool")
 	// ErrAmbiguous says that a submission may or may not have happened; the driver
 	// then asks a Finder.
 	ErrAmbiguous = errors.New("ambiguous")

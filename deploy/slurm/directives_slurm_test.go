@@ -75,7 +75,7 @@ func TestSlurmDirectives(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, script)
 			}
-			defer s.Cancel(t.Context(), ref) //nolint:errcheck // it has ended
+			defer s.Cancel(t.Context(), ref)
 			text, err := tools.run(t.Context(), nil, "scontrol", "show", "job", ref.ID)
 			if err != nil {
 				t.Fatal(err)

@@ -121,16 +121,16 @@ func TestBackoff(t *testing.T) {
 	var b backoff
 	now := time.Unix(0, 0)
 	away := errors.New("away")
-	for i, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30, 30} {
+	for i, want := range []int{1, 2, 4, 8, 16, 30, 30, 30} {
 		if err := b.wait(now); err != nil {
 			t.Fatalf("failure %d: still %v", i, err)
 		}
 		b.note(away, now)
-		early := now.Add(want*time.Second - time.Millisecond)
+		early := now.Add(time.Duration(want)*time.Second - time.Millisecond)
 		if err := b.wait(early); !errors.Is(err, away) || !strings.Contains(err.Error(), fmt.Sprintf("(%d in a row)", i+1)) {
 			t.Errorf("failure %d: asked again before %d s: %v", i, want, err)
 		}
-		now = now.Add(want * time.Second)
+		now = now.Add(time.Duration(want) * time.Second)
 	}
 	b.note(nil, now)
 	if err := b.wait(now); err != nil || b.failures != 0 {

@@ -108,7 +108,7 @@ func freePort(id string) (int, error) {
 	}
 	for i := range ports {
 		port := firstPort + (n*13+i)%ports
-		l, err := net.Listen("tcp", ":"+strconv.Itoa(port)) //nolint:gosec,noctx // closed at once; it has to be the address that ranks use
+		l, err := net.Listen("tcp", ":"+strconv.Itoa(port)) //nolint:noctx // closed at once; it has to be the address that ranks use
 		if err == nil {
 			return port, l.Close()
 		}

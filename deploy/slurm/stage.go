@@ -43,7 +43,7 @@ func place(in io.Reader, dir, path string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name())
+	defer func() { _ = os.Remove(tmp.Name()) }() // gone when it was moved
 	_, err = io.Copy(tmp, in)
 	err = errors.Join(err, tmp.Chmod(0o755), tmp.Sync(), tmp.Close())
 	if err != nil {

@@ -109,7 +109,19 @@ func (t tools) find(name string) (string, error) {
 			return full, nil
 		}
 	}
-	return "", fmt.Errorf("%w: there is no %s in PATH (%s): run on a node that has the commands of SLURM, or load its module", deploy.ErrUnavailable, name, path)
+	return "", &missingTool{name, path}
+}
+
+// missingTool is a command that is not on this machine.
+type missingTool struct{ name, path string }
+
+func (e *missingTool) Error() string {
+	return fmt.Sprintf("there is no %s in PATH (%s): run on a node that has the commands of SLURM, or load its module", e.name, e.path)
+}
+
+// Is says of what kind the error is.
+func (e *missingTool) Is(target error) bool {
+	return target == deploy.ErrUnavailable || target == deploy.ErrNoTool
 }
 
 // own is the environment of the commands: who and where one is, and how SLURM is

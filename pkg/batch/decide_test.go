@@ -111,6 +111,7 @@ func answers() *rapid.Generator[Answer] {
 			}
 		case evidence.PhaseRunning:
 			a.Draining = rapid.Bool().Draw(t, "draining")
+		case evidence.PhaseUnknown, evidence.PhasePending, evidence.PhaseEnding, evidence.PhaseGone:
 		}
 		return a
 	})

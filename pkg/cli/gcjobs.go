@@ -22,13 +22,12 @@ func (a *app) strays(ctx context.Context, known []string, cancel bool) (found []
 			continue
 		}
 		jobs, err := l.List(ctx)
-		if errors.Is(err, deploy.ErrUnavailable) {
-			a.log.Debug("the jobs of a scheduler could not be listed", "target", t.Name(), "error", err)
-			continue
-		}
-		if err != nil {
+		switch {
+		case err != nil && uses(known, t.Name()):
 			problems = append(problems, err)
-			continue
+		case errors.Is(err, deploy.ErrNoTool): // not a machine of that scheduler
+		case err != nil:
+			a.log.Warn("jobs of runs that are elsewhere could not be listed", "target", t.Name(), "error", err)
 		}
 		for _, group := range byRun(jobs) {
 			o, err := a.stray(ctx, t, group, known, cancel)
@@ -41,6 +40,14 @@ func (a *app) strays(ctx context.Context, known []string, cancel bool) (found []
 		}
 	}
 	return found, problems
+}
+
+// uses says whether one of the runs went to a target.
+func uses(runs []string, target string) bool {
+	return slices.ContainsFunc(runs, func(dir string) bool {
+		r, err := rundir.Open(dir)
+		return err == nil && r.Ledger.Target == target
+	})
 }
 
 // byRun groups jobs by their run, in the order of the scheduler.

@@ -212,7 +212,7 @@ func (a *app) run(ctx context.Context, f runFlags) error {
 			return err
 		}
 	}
-	r, err := p.Create(run.Settings{
+	r, err := p.Create(ctx, run.Settings{
 		Runs: runs, PerfCSV: f.perfCSV, Concurrency: atOnce(f.jobs, len(p.Jobs), t), Shared: f.share != "", RunID: f.id, Now: time.Now(),
 	}, t)
 	if err != nil {

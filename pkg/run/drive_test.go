@@ -135,7 +135,7 @@ func newRun(t *testing.T, target deploy.Target, concurrency int, ids ...string) 
 			Program: plan.Program{Command: []string{"true"}}, Expect: verdict.Expectation{WorldSize: 1},
 		})
 	}
-	r, err := p.Create(Settings{Runs: t.TempDir(), Concurrency: concurrency, Now: time.Unix(0, 0)}, target)
+	r, err := p.Create(t.Context(), Settings{Runs: t.TempDir(), Concurrency: concurrency, Now: time.Unix(0, 0)}, target)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 		d.notice("job %s: %v", e.ID, err)
 		_, err := d.settle(ctx, f, e, a, err)
 		return err
-	case errors.Is(err, deploy.ErrUnavailable) && f.unsubmitted+1 < submitTries:
+	case errors.Is(err, deploy.ErrUnavailable) && !errors.Is(err, deploy.ErrNoTool) && f.unsubmitted+1 < submitTries:
 		f.again(e)
 		d.notice("job %s could not be submitted yet (%d in a row): %v", e.ID, f.unsubmitted, err)
 		return nil
@@ -102,7 +102,7 @@ func (f *flight) settleLater(e rundir.Entry, ambiguous error) {
 func (d *Driver) settle(ctx context.Context, f *flight, e rundir.Entry, a plan.Attempt, ambiguous error) (done bool, err error) {
 	h, found, err := findJob(ctx, d.Run, d.Target, a)
 	switch {
-	case errors.Is(err, deploy.ErrUnavailable) && f.unsubmitted+1 < submitTries:
+	case errors.Is(err, deploy.ErrUnavailable) && !errors.Is(err, deploy.ErrNoTool) && f.unsubmitted+1 < submitTries:
 		f.settleLater(e, ambiguous)
 		d.notice("%v (%d in a row)", err, f.unsubmitted)
 		return true, nil

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -206,7 +207,7 @@ type Settings struct {
 
 // Create makes the run directory with everything that is expected to happen
 // written down: the manifest, the ledger, and the rendered files of each job.
-func (p *Prepared) Create(s Settings, t deploy.Target) (*rundir.Run, error) {
+func (p *Prepared) Create(ctx context.Context, s Settings, t deploy.Target) (*rundir.Run, error) {
 	if s.RunID == "" {
 		s.RunID = newID(s.Now)
 	}
@@ -244,13 +245,17 @@ func (p *Prepared) Create(s Settings, t deploy.Target) (*rundir.Run, error) {
 		return nil, exitcode.With(exitcode.Error, err)
 	}
 	binary := p.RankBinary()
-	if s, ok := t.(deploy.Stager); ok && binary == "" {
-		if binary, err = s.Stage(context.Background(), runs); err != nil {
+	if stager, ok := t.(deploy.Stager); ok && binary == "" {
+		if binary, err = stager.Stage(ctx, runs); err != nil {
 			return nil, exitcode.Errorf(exitcode.Error, "the assay that wraps the ranks cannot be put below %s: %w", runs, err)
 		}
 	}
 	for _, j := range p.Jobs {
-		if err := p.stage(r, t, j, binary); err != nil {
+		switch err := p.stage(r, t, j, binary); {
+		case exitcode.Of(err) == exitcode.Invalid:
+			_ = os.RemoveAll(r.Dir) // nothing was run
+			return nil, exitcode.Errorf(exitcode.Invalid, "job %s: %w", j.ID, err)
+		case err != nil:
 			return nil, exitcode.Errorf(exitcode.Error, "job %s: cannot write its files: %w", j.ID, err)
 		}
 	}

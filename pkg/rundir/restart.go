@@ -42,7 +42,7 @@ func MakeRestart(submitted plan.Attempt, n int) (plan.Attempt, error) {
 	if err != nil {
 		return a, err
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { _ = os.RemoveAll(tmp) }() // gone when it was moved
 	mode := info.Mode() & (fs.ModePerm | fs.ModeSetgid)
 	if err := os.Chmod(tmp, mode); err != nil {
 		return a, err
