@@ -42,7 +42,7 @@ SLURM_PACKAGES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.
 
 test-slurm:
 	testdata/clusters/slurm/with $(or $(SLURM_DIR),/tmp/assay-slurm-$$$$) \
-		go test -tags slurm -count 1 -p 1 -parallel 16 -timeout 30m -run '$(SLURM_RUN)' $(SLURM_PACKAGES)
+		go test -race -tags slurm -count 1 -p 1 -parallel 16 -timeout 30m -run '$(SLURM_RUN)' $(SLURM_PACKAGES)
 
 race:
 	go test -race ./...

@@ -168,6 +168,10 @@ func decideInPlace(r batch.Ref, l local, o outside) (batch.Answer, error) {
 	}
 	_, stepped := o.steps[r.Name]
 	switch {
+	case l.ended && toldToEnd(l.code) && draining(id, o.allocations):
+		// What ended the allocation, and the job with it, is not known yet.
+		a.Word, a.Draining, a.Detail = "COMPLETING", true, over
+		return a, nil
 	case l.ended && toldToEnd(l.code) && word != "":
 		return lost(a, word, over), nil
 	case l.ended:
@@ -209,6 +213,12 @@ func ended(id, user string, allocations map[string]row) (text, word string) {
 		word = ""
 	}
 	return text, word
+}
+
+// draining says whether an allocation is about to end.
+func draining(id string, allocations map[string]row) bool {
+	row, listed := allocations[id]
+	return listed && lookup(firstWord(row.state)).draining
 }
 
 // finished is the answer about a script that left its code.

@@ -47,6 +47,7 @@ func (m markers) complete() bool { return m.ended >= m.ranks }
 type view struct {
 	queue, history source
 	markers        markers
+	restarts       int           // how often the job was started again, whoever knows of it
 	steps          bool          // of the workload's own, which no marker tells of
 	grace          time.Duration // for markers that appear late
 
@@ -129,7 +130,7 @@ func (v view) merged(from source) source {
 		return from
 	case !h.tellsOf(from): // all it has are earlier starts
 		if h.Restarts == from.Restarts-1 {
-			from.Earlier = append(slices.Clip(h.Earlier), evidence.Earlier{Word: h.Word, Nodes: h.Nodes})
+			from.Earlier = h.asEarlier()
 		}
 		return from
 	case from.Bad && !h.Bad: // a verdict may only get worse by it
@@ -149,13 +150,11 @@ func (s source) tellsOf(from source) bool { return s.ended() && s.Restarts >= fr
 // unasked: the queue could not be asked.
 func (v view) unasked() (evidence.Observation, bool) {
 	switch {
-	case v.history.ended() && !v.history.Again:
+	case v.history.ended() && !v.history.Again && v.history.Restarts >= v.restarts:
 		return v.over(v.history), true
 	case v.markers.complete() && v.completeFor >= silentAfter && v.silentFor >= silentAfter:
-		return evidence.Observation{
-			Source: "markers", Phase: evidence.PhaseEnded,
-			Detail: fmt.Sprintf("every rank has left its end; %s could not be asked: %v", v.queue.name, v.queue.err),
-		}, true
+		return v.without("markers", evidence.PhaseEnded,
+			fmt.Sprintf("every rank has left its end; %s could not be asked: %v", v.queue.name, v.queue.err)), true
 	}
 	return evidence.Observation{}, false
 }
@@ -167,17 +166,31 @@ func (v view) missing() (evidence.Observation, bool) {
 		names += ", " + v.history.name
 	}
 	switch {
-	case v.history.ended():
+	case v.history.ended() && v.history.Restarts >= v.restarts:
 		return v.over(v.history), true
 	case v.markers.complete() && (v.history.absent || v.missingFor >= historyLag):
-		return evidence.Observation{
-			Source: "markers", Phase: evidence.PhaseEnded, Restarts: v.history.Restarts, Earlier: v.history.Earlier,
-			Detail: "every rank has left its end; " + v.unknown(),
-		}, true
+		return v.without("markers", evidence.PhaseEnded, "every rank has left its end; "+v.unknown()), true
 	case v.missingFor >= max(goneAfter, v.grace):
-		return evidence.Observation{Source: names, Phase: evidence.PhaseGone, Detail: v.unknown()}, true
+		return v.without(names, evidence.PhaseGone, v.unknown()), true
 	}
-	return evidence.Observation{Source: names, Phase: evidence.PhaseEnding, Detail: v.unknown()}, true
+	return v.without(names, evidence.PhaseEnding, v.unknown()), true
+}
+
+// without is what is said when no source tells of the end of the newest start.
+func (v view) without(source string, phase evidence.Phase, detail string) evidence.Observation {
+	o := evidence.Observation{Source: source, Phase: phase, Detail: detail, Restarts: max(v.restarts, v.history.Restarts)}
+	switch h := v.history; {
+	case h.Restarts == o.Restarts:
+		o.Earlier = h.Earlier
+	case h.ended() && h.Restarts == o.Restarts-1:
+		o.Earlier = h.asEarlier()
+	}
+	return o
+}
+
+// asEarlier is how all starts that a source knows of ended, when there is a newer one.
+func (a Answer) asEarlier() []evidence.Earlier {
+	return append(slices.Clip(a.Earlier), evidence.Earlier{Word: a.Word, Nodes: a.Nodes})
 }
 
 // unknown says who does not know how the job ended.

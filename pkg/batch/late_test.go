@@ -68,3 +68,28 @@ func TestNewestStartOfAForgottenJob(t *testing.T) {
 		}
 	})
 }
+
+// A job that left the queue in its second start did not end as the first one did,
+// which is all that the accounting has.
+func TestEndOfAnEarlierStartIsNotThatOfTheJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		again := isRunning()
+		again.Restarts = 1
+		f := &fake{queue: map[string]Answer{"a": again}}
+		target := New(f, time.Now)
+		handles := submitted(t, target, "a")
+		observe(t, target, handles...)
+		f.queue = nil
+		f.history = map[string]Answer{"a": {Known: true, Phase: evidence.PhaseEnded, Word: "NODE_FAIL", Bad: true, Again: true, Started: true, Nodes: "n[1-2]"}}
+		o := observe(t, target, handles...)[0]
+		if o.Phase != evidence.PhaseEnding || o.Word != "" || o.Restarts != 1 || len(o.Earlier) != 1 || o.Earlier[0].Word != "NODE_FAIL" {
+			t.Errorf("%+v", o)
+		}
+		leave(t, handles[0], 2, 0)
+		leave(t, handles[0], 2, 1)
+		time.Sleep(historyLag)
+		if o := observe(t, target, handles...)[0]; o.Source != "markers" || o.Restarts != 1 || len(o.Earlier) != 1 {
+			t.Errorf("with the records of the second start: %+v", o)
+		}
+	})
+}

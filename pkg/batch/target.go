@@ -232,7 +232,7 @@ func (t *Target) conclude(jobs []job, views []view, heard time.Time, qerr, herr 
 	for i, j := range jobs {
 		m := t.memoryOf(j)
 		m.follow(views[i].history.Answer)
-		views[i].markers = m.look(j)
+		views[i].restarts, views[i].markers = m.restarts, m.look(j)
 		m.count(&views[i], heard, now)
 		o, ok := decide(views[i])
 		learned = learned || ok
