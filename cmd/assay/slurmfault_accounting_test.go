@@ -104,7 +104,8 @@ func purged(t *testing.T) {
 			blames(r, "rank 1 (node2)")
 		}},
 		scenario{"after a second start", func(t *testing.T) {
-			forgotten(on(t, c), measure, 2).want(verdict.Pass).source("markers").attempts(2)
+			forgotten(on(t, c), measure, 2).want(verdict.Pass).source("markers").attempts(2).
+				warning("RESTARTED", "not known")
 		}},
 		scenario{"without a record", func(t *testing.T) {
 			s := on(t, c)
