@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"assay/deploy/slurm/slurmtest"
 	"assay/pkg/evidence"
 	"assay/pkg/report"
 	"assay/pkg/rundir"
@@ -24,9 +25,14 @@ import (
 )
 
 // staticAssay builds the static binary of this tree once for all tests: a node
-// runs it as it is. It returns its path.
+// runs it as it is. It returns its path, in the directory of the cluster that the
+// tests share and end with.
 var staticAssay = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "assay-e2e-")
+	shared := os.Getenv(slurmtest.EnvDir)
+	if shared == "" {
+		return "", errors.New("there is no cluster: " + slurmtest.EnvDir + " is not set; run the tests under testdata/clusters/slurm/with")
+	}
+	dir, err := os.MkdirTemp(shared, "assay-")
 	if err != nil {
 		return "", err
 	}
