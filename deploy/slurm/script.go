@@ -35,7 +35,8 @@ type scriptData struct {
 	Nodes, Ranks  int
 	RanksPerNode  int
 	KillOnBadExit bool
-	OwnSteps      bool // the workload submits its own steps (slurm_multi)
+	MPI           string // of srun --mpi; empty: as the site does
+	OwnSteps      bool   // the workload submits its own steps (slurm_multi)
 }
 
 // directive is an option of sbatch. Without a value it is a flag.
@@ -87,7 +88,7 @@ func (s *scheduler) data(a plan.Attempt) (scriptData, error) {
 		Environment: s.environment(),
 	}
 	if j.Slurm != nil {
-		d.KillOnBadExit = j.Slurm.KillOnBadExit
+		d.KillOnBadExit, d.MPI = j.Slurm.KillOnBadExit, j.Slurm.MPI
 	}
 	names := make([]string, len(d.Environment))
 	for i, v := range d.Environment {

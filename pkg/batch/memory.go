@@ -122,17 +122,34 @@ func (m *memory) note(o evidence.Observation, now time.Time) {
 }
 
 // lastWords is the end of what a batch script wrote, to be added to a sentence. All
-// starts of a job write to one file, so after the first nobody can tell whose it is.
+// starts of a job write to one file.
 func lastWords(output string, restarts int) string {
-	switch {
-	case output == "":
+	if output == "" {
 		return ""
-	case restarts > 0:
-		return " (what this start and the earlier ones wrote is in " + output + ")"
 	}
-	lines, _ := logtail.Last(output, 3)
-	if len(lines) == 0 {
+	all, _ := logtail.Last(output, 40)
+	lines, whose := ofStart(all, restarts)
+	switch {
+	case !whose:
+		return " (what this start and the earlier ones wrote is in " + output + ")"
+	case len(lines) == 0:
 		return " (nothing is in " + output + ")"
 	}
-	return ": " + phrase.Line(strings.Join(lines, " / "))
+	return ": " + phrase.Line(strings.Join(lines[max(0, len(lines)-3):], " / "))
+}
+
+// startLine begins the line that a batch script writes at each start of a job,
+// followed by how often it was started before.
+const startLine = "assay: start "
+
+// ofStart are the lines that one start of a job wrote. ok is false when that cannot
+// be told.
+func ofStart(lines []string, restarts int) (of []string, ok bool) {
+	for i := len(lines) - 1; i >= 0; i-- {
+		if rest, is := strings.CutPrefix(lines[i], startLine); is {
+			n, _, _ := strings.Cut(rest, " ")
+			return lines[i+1:], n == strconv.Itoa(restarts)
+		}
+	}
+	return lines, restarts == 0
 }

@@ -26,6 +26,7 @@ type Slurm struct {
 	MailUser          string `json:"mail_user"`
 	MailType          Words  `json:"mail_type"`
 	Requeue           Flag   `json:"requeue"`
+	MPI               string `json:"mpi"`
 	KillOnBadExit     Flag   `json:"kill_on_bad_exit"`
 	MaxPending        Scalar `json:"max_pending"`
 	MarkerGrace       Scalar `json:"marker_grace"`

@@ -64,6 +64,7 @@ type Slurm struct {
 	MailUser      string `json:"mail_user,omitempty"`
 	MailType      string `json:"mail_type,omitempty"`
 	OutputDir     string `json:"output_dir,omitempty"` // absolute; empty: the attempt directory
+	MPI           string `json:"mpi,omitempty"`        // how srun starts MPI processes; empty: as the site does
 	KillOnBadExit bool   `json:"kill_on_bad_exit,omitempty"`
 	API           string `json:"api,omitempty"` // "" (its commands) or "rest"
 	RestURL       string `json:"rest_url,omitempty"`

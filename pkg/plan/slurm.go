@@ -46,7 +46,7 @@ func (p *planner) slurm(e manifest.Entry, job *Job) {
 		Nodelist: strings.Join(s.Nodelist, ","), Exclude: strings.Join(s.Exclude, ","), Constraint: s.Constraint,
 		Time: string(s.Time), Mem: string(s.Mem), Exclusive: s.Exclusive.Value,
 		MailUser: s.MailUser, MailType: strings.Join(s.MailType, ","),
-		OutputDir: p.absolute(s.OutputDir), KillOnBadExit: s.KillOnBadExit.Value,
+		OutputDir: p.absolute(s.OutputDir), KillOnBadExit: s.KillOnBadExit.Value, MPI: s.MPI,
 		RestURL: s.RestURL, RestTokenFile: p.absolute(s.RestTokenFile),
 	}
 	if s.API == "rest" {

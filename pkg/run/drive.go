@@ -104,7 +104,7 @@ func (d *Driver) Drive(ctx context.Context) (Outcome, error) {
 		if !stop && len(f.active) > 0 {
 			ended, stop = d.observe(ctx, f)
 		}
-		if !ended && !stop {
+		if !ended && !stop && !d.room(f) {
 			stop = d.wait(ctx, f)
 		}
 		if stop {

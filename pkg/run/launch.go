@@ -14,10 +14,18 @@ import (
 	"assay/pkg/verdict"
 )
 
-// fill submits jobs until enough of them run. Between two of them a signal is
+// fillFor is how long jobs are submitted before those that run are looked at.
+const fillFor = 2 * time.Second
+
+// room says whether a job may be submitted now.
+func (d *Driver) room(f *flight) bool {
+	return len(f.queue) > 0 && len(f.active) < d.Run.Ledger.Concurrency && !f.stopping && !time.Now().Before(f.submitAt)
+}
+
+// fill submits jobs until enough of them run, for a while. Between two of them a signal is
 // heeded. stop says that the driver shall leave the jobs alone and return.
 func (d *Driver) fill(ctx context.Context, f *flight) (stop bool) {
-	for len(f.queue) > 0 && len(f.active) < d.Run.Ledger.Concurrency && !f.stopping && !time.Now().Before(f.submitAt) {
+	for begun := time.Now(); d.room(f) && time.Since(begun) < fillFor; {
 		e := f.queue[0]
 		f.queue = f.queue[1:]
 		d.failed(f, d.launch(ctx, f, e))

@@ -144,7 +144,7 @@ func (p *Prepared) Check(ctx context.Context, t deploy.Target, runs string, noti
 				code = exitcode.Error
 			}
 		case deploy.FindingWarning:
-			notice(f.Text())
+			notice(f.Subject + ": " + f.Text())
 		case deploy.FindingUnknown, deploy.FindingOK:
 		}
 	}

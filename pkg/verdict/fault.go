@@ -84,7 +84,7 @@ func (f *facts) fault(r evidence.Rank) *fault {
 		return bad(classUnreadable, CodeSchedUnknown, "%s, and %s cannot say how the job ended", leftSoFar(r), schedulerName(f.e.Scheduler))
 	case r.State == evidence.RankLost, r.State == evidence.RankRunning:
 		return bad(classLost, CodeRankLost, "reported no end (killed or lost)")
-	case f.neverSubmitted() && !f.began, f.notLaunched():
+	case f.neverSubmitted() && !f.began, f.notLaunched(), f.cancelledElsewhere() && !f.began:
 		return nil
 	case f.e.Cancel != nil:
 		return bad(classCancelled, CodeCancelled, "never started: the run was cancelled by %s", f.e.Cancel.By)

@@ -39,12 +39,14 @@ if [[ ! -x $assay ]]; then
 	exit 6
 fi
 
+echo "assay: start ${SLURM_RESTART_COUNT:-0} of $SLURM_JOB_ID on ${SLURMD_NODENAME:-$HOSTNAME}"
+
 # Which attempt this start of the job is, and where its ranks meet.
 place=$("$assay" place --job "$job" --under slurm) || exit 6
 { read -r job; read -r master; read -r port; read -r nodes; } <<<"$place"
 
 srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --nodelist="$nodes" --distribution=block \
-	--wait=0 --kill-on-bad-exit=1 --cpu-bind=none --input=none --label \
+	--wait=0 --kill-on-bad-exit=1 --cpu-bind=none --input=none --label --mpi=pmi2 \
 	--job-name=assay-001122334455-bench-1 --export=PATH,HOME,LANG,MODULEPATH \
 	"$assay" rank --job "$job" --under slurm --master-addr "$master" --master-port "$port"
 

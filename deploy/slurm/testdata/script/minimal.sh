@@ -25,6 +25,8 @@ if [[ ! -x $assay ]]; then
 	exit 6
 fi
 
+echo "assay: start ${SLURM_RESTART_COUNT:-0} of $SLURM_JOB_ID on ${SLURMD_NODENAME:-$HOSTNAME}"
+
 # Which attempt this start of the job is, and where its ranks meet.
 place=$("$assay" place --job "$job" --under slurm) || exit 6
 { read -r job; read -r master; read -r port; read -r nodes; } <<<"$place"
