@@ -54,7 +54,7 @@ func ReasonCodes() []CodeRow {
 		{CodeRankSignal, "a rank was ended by a signal that assay did not send"},
 		{CodeRankTimeout, "a rank ran past its time limit and was ended"},
 		{CodeRankLost, "a rank began, nothing of it runs any more, and it left no end"},
-		{CodeRankNotStarted, "the job is over and a rank never began"},
+		{CodeRankNotStarted, "the job is over and a rank left no record of having begun"},
 		{CodeSchedState, "the target names a state that stands for a failure, such as TIMEOUT or NODE_FAIL"},
 		{CodeSchedUnknown, "the target uses a state word that is not known, or has no such job any more; nothing is concluded from it"},
 		{CodeRestarted, "the scheduler started the job again after a start of it had ended; only the newest start is judged"},

@@ -89,7 +89,7 @@ func (f *facts) fault(r evidence.Rank) *fault {
 	case f.e.Cancel != nil:
 		return bad(classCancelled, CodeCancelled, "never started: the run was cancelled by %s", f.e.Cancel.By)
 	case r.State == evidence.RankNotStarted:
-		return bad(classNotStarted, CodeRankNotStarted, "never started")
+		return bad(classNotStarted, CodeRankNotStarted, "left no record of having started")
 	}
 	return bad(classUnreadable, CodeEvidenceUnreadable, "was not looked at: nothing is known of it")
 }
