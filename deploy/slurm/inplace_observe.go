@@ -283,7 +283,7 @@ func historyInPlace(rows []row, refs []batch.Ref, mine []int, swept map[string]b
 		for _, r := range rows {
 			if r.job == refs[i].More[moreAllocation] && r.step != "" && r.name == refs[i].Name {
 				out[i] = answer(r)
-				out[i].Script = false // the script is not the step
+				out[i].Script, out[i].Part = false, true // the script is not the step
 				out[i].Detail = strings.TrimSuffix(fmt.Sprintf("step %s.%s: %s", r.job, r.step, out[i].Detail), ": ")
 				if a, is := swept[refs[i].ID]; is && out[i].Bad && out[i].Phase == evidence.PhaseEnded {
 					out[i].Word, out[i].Detail = a.Word, a.Detail+"; "+out[i].Detail

@@ -71,7 +71,10 @@ type Answer struct {
 	Draining bool
 	// Script says of a job that ended that the batch script itself failed or could
 	// not be started, which is nobody's fault if no rank began.
-	Script   bool
+	Script bool
+	// Part says that the answer is about a part of the job, which may have ended for
+	// a reason that lies outside of it.
+	Part     bool
 	Started  bool // it was given nodes
 	Restarts int  // how often it was started again
 	Earlier  []evidence.Earlier

@@ -27,6 +27,9 @@ const (
 	drainAfter = 15 * time.Second
 	// oddAfter bounds the wait on a word that is not known.
 	oddAfter = 10 * time.Minute
+	// stoppedAfter takes the place of silentAfter and drainAfter where a rank was told
+	// to stop: the scheduler alone can say why.
+	stoppedAfter = 10 * time.Minute
 )
 
 // source is one way of asking a scheduler, and what came of it.
@@ -39,7 +42,10 @@ type source struct {
 }
 
 // markers counts what the ranks of the newest start left.
-type markers struct{ ranks, began, ended int }
+type markers struct {
+	ranks, began, ended int
+	stopped             bool // a rank was told to stop; looked at when all have ended and nobody says why
+}
 
 func (m markers) complete() bool { return m.ended >= m.ranks }
 
@@ -69,7 +75,22 @@ func (v view) needsHistory() bool {
 	case v.queue.Phase == evidence.PhaseEnded:
 		return !v.plain() || v.steps || v.queue.Restarts > 0
 	}
-	return false
+	return v.drains()
+}
+
+// drains says that the nodes are being cleaned for so long that what is known now may
+// have to do.
+func (v view) drains() bool {
+	return v.queue.Draining && v.markers.complete() && v.completeFor >= drainAfter
+}
+
+// alone says that the markers, complete for so long, are enough without the
+// scheduler's word, for which it was waited for d.
+func (v view) alone(d time.Duration) bool {
+	if v.markers.stopped {
+		d = stoppedAfter
+	}
+	return v.markers.complete() && v.completeFor >= d
 }
 
 // plain says that the queue saw the job end clean and every rank left its end.
@@ -93,7 +114,9 @@ func decide(v view) (o evidence.Observation, ok bool) {
 func (v view) live() (evidence.Observation, bool) {
 	o := v.observation(v.queue)
 	switch {
-	case v.queue.Draining && v.markers.complete() && v.completeFor >= drainAfter:
+	case v.drains() && v.history.tellsOf(v.queue) && !v.history.Part:
+		return v.over(v.queue), true
+	case v.queue.Draining && v.alone(drainAfter):
 		o.Phase = evidence.PhaseEnded
 		o.Detail = "every rank has left its end; the scheduler is still cleaning the nodes"
 	case v.queue.Phase == evidence.PhaseUnknown && v.oddFor >= oddAfter:
@@ -152,7 +175,7 @@ func (v view) unasked() (evidence.Observation, bool) {
 	switch {
 	case v.history.ended() && !v.history.Again && v.history.Restarts >= v.restarts:
 		return v.over(v.history), true
-	case v.markers.complete() && v.completeFor >= silentAfter && v.silentFor >= silentAfter:
+	case v.alone(silentAfter) && v.silentFor >= silentAfter:
 		return v.without("markers", evidence.PhaseEnded,
 			fmt.Sprintf("every rank has left its end; %s could not be asked: %v", v.queue.name, v.queue.err)), true
 	}

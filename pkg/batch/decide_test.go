@@ -39,17 +39,20 @@ func (c *sourceCase) source(name string) source {
 type decideCase struct {
 	About          string
 	Queue, History *sourceCase
-	Markers        struct{ Ranks, Began, Ended int }
-	Steps          bool
-	Seconds        struct{ Grace, Ended, Missing, Complete, Silent, Odd float64 }
-	Want           *evidence.Observation // null: nothing can be said
+	Markers        struct {
+		Ranks, Began, Ended int
+		Stopped             bool
+	}
+	Steps   bool
+	Seconds struct{ Grace, Ended, Missing, Complete, Silent, Odd float64 }
+	Want    *evidence.Observation // null: nothing can be said
 }
 
 func (c decideCase) view() view {
 	sec := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	return view{
 		queue: c.Queue.source("squeue"), history: c.History.source("sacct"),
-		markers: markers{c.Markers.Ranks, c.Markers.Began, c.Markers.Ended}, grace: sec(c.Seconds.Grace), steps: c.Steps,
+		markers: markers{c.Markers.Ranks, c.Markers.Began, c.Markers.Ended, c.Markers.Stopped}, grace: sec(c.Seconds.Grace), steps: c.Steps,
 		endedFor: sec(c.Seconds.Ended), missingFor: sec(c.Seconds.Missing), completeFor: sec(c.Seconds.Complete),
 		silentFor: sec(c.Seconds.Silent), oddFor: sec(c.Seconds.Odd),
 	}

@@ -3,10 +3,12 @@ package batch
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"assay/pkg/durable"
 	"assay/pkg/evidence"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
@@ -90,6 +92,68 @@ func TestEndOfAnEarlierStartIsNotThatOfTheJob(t *testing.T) {
 		time.Sleep(historyLag)
 		if o := observe(t, target, handles...)[0]; o.Source != "markers" || o.Restarts != 1 || len(o.Earlier) != 1 {
 			t.Errorf("with the records of the second start: %+v", o)
+		}
+	})
+}
+
+// Nodes that write down a new start while the scheduler does not answer, or has
+// forgotten the job, are heard: the records of the first start are not its end.
+func TestStartThatTheSchedulerDoesNotTellOf(t *testing.T) {
+	for name, forget := range map[string]func(*fake){
+		"silent":    func(f *fake) { f.queueErr = errors.New("controller is away") },
+		"forgotten": func(f *fake) { f.queue = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{queue: map[string]Answer{"a": isRunning()}, histErr: ErrNoHistory}
+				target := New(f, time.Now)
+				handles := submitted(t, target, "a")
+				observe(t, target, handles...)
+				leave(t, handles[0], 1, 0)
+				leave(t, handles[0], 1, 1)
+				forget(f)
+				j, err := target.decode(handles[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := rundir.MakeRestart(plan.Attempt{Version: plan.AttemptVersion, Number: j.Attempt, Dir: j.Dir, Job: plan.Job{ID: "a", WorldSize: 2}}, 1); err != nil {
+					t.Fatal(err)
+				}
+				time.AfterFunc(time.Minute, func() {
+					leave(t, handles[0], 2, 0)
+					leave(t, handles[0], 2, 1)
+				})
+				if o := until(t, target, handles); o.Restarts != 1 {
+					t.Errorf("%+v", o)
+				}
+			})
+		})
+	}
+}
+
+// A rank that was told to stop cannot say why: while the scheduler may, it is waited
+// for, longer than for ranks that ended by themselves.
+func TestStoppedRankAndASchedulerThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{queueErr: errors.New("controller is away"), histErr: errors.New("accounting is away")}
+		target := New(f, time.Now)
+		handles := submitted(t, target, "a")
+		leave(t, handles[0], 1, 0)
+		leave(t, handles[0], 1, 1)
+		j, err := target.decode(handles[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := evidence.End{Version: evidence.MarkerVersion, Outcome: evidence.OutcomeStopped, ExitCode: 143, Signal: "SIGTERM"}
+		if err := durable.WriteJSON(filepath.Join(rundir.RankDir(j.Dir, 1), rundir.EndFile), end, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		time.AfterFunc(5*time.Minute, func() {
+			f.queueErr, f.queue = nil, map[string]Answer{"a": {Known: true, Phase: evidence.PhaseEnded, Word: "CANCELLED", Bad: true, Started: true}}
+		})
+		if o := until(t, target, handles); o.Word != "CANCELLED" {
+			t.Errorf("%+v after %s", o, time.Since(start))
 		}
 	})
 }

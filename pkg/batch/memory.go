@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"assay/pkg/evidence"
 	"assay/pkg/logtail"
 	"assay/pkg/phrase"
+	"assay/pkg/regular"
 	"assay/pkg/rundir"
 )
 
@@ -19,6 +21,8 @@ type memory struct {
 	restarts int
 	began    int       // ranks up to here are known to have begun
 	done     int       // ranks up to here are known to have ended
+	read     bool      // the ends of all ranks have been read
+	stopped  bool      // one of them was told to stop
 	first    time.Time // when this process saw the job first
 	change   time.Time // when the observation last said something new
 	phase    evidence.Phase
@@ -51,23 +55,42 @@ func restartsOf(j job) int {
 // follow goes over to the newest start of the job.
 func (m *memory) follow(a Answer) {
 	if a.Known && a.Restarts > m.restarts {
-		m.restarts, m.began, m.done, m.complete = a.Restarts, 0, 0, time.Time{}
+		m.restarts, m.began, m.done, m.complete, m.read, m.stopped = a.Restarts, 0, 0, time.Time{}, false, false
 	}
+}
+
+// attemptDir is the directory of the newest start of the job.
+func (m *memory) attemptDir(j job) string {
+	return filepath.Join(filepath.Dir(j.Dir), strconv.Itoa(j.Attempt+m.restarts))
 }
 
 // look counts the markers of the newest start. Each look goes on where the last
 // one ended, and reads the directory of one rank, which also makes a network
 // filesystem forget what it remembers of it.
 func (m *memory) look(j job) markers {
-	dir := filepath.Join(filepath.Dir(j.Dir), strconv.Itoa(j.Attempt+m.restarts))
+	dir := m.attemptDir(j)
 	for m.done < j.Ranks && has(rundir.RankDir(dir, m.done), rundir.EndFile) {
 		m.done++
 	}
 	if m.began == 0 {
 		m.began = started(filepath.Dir(rundir.RankDir(dir, 0)))
 	}
-	return markers{ranks: j.Ranks, began: max(m.began, m.done), ended: m.done}
+	return markers{ranks: j.Ranks, began: max(m.began, m.done), ended: m.done, stopped: m.stopped}
 }
+
+// readEnds finds out whether a rank was told to stop, once all have ended.
+func (m *memory) readEnds(j job) bool {
+	for rank := 0; !m.read && !m.stopped && rank < j.Ranks; rank++ {
+		var end evidence.End
+		data, err := regular.ReadFile(filepath.Join(rundir.RankDir(m.attemptDir(j), rank), rundir.EndFile), maxEnd)
+		m.stopped = err == nil && json.Unmarshal(data, &end) == nil && end.Outcome == evidence.OutcomeStopped
+	}
+	m.read = true
+	return m.stopped
+}
+
+// maxEnd is the largest end marker that is read, in bytes.
+const maxEnd = 1 << 20
 
 // has reports whether a directory lists a file, and it is not empty.
 func has(dir, name string) bool {

@@ -182,6 +182,9 @@ func (t *Target) Observe(ctx context.Context, handles []deploy.Handle) ([]eviden
 		v.grace, v.steps = time.Duration(j.Grace)*time.Second, j.Steps
 		m.follow(v.queue.Answer)
 		v.markers = m.look(j)
+		if !m.complete.IsZero() {
+			v.completeFor = heard.Sub(m.complete)
+		}
 		if v.needsHistory() {
 			ask = append(ask, i)
 		}
@@ -232,8 +235,14 @@ func (t *Target) conclude(jobs []job, views []view, heard time.Time, qerr, herr 
 	for i, j := range jobs {
 		m := t.memoryOf(j)
 		m.follow(views[i].history.Answer)
+		if !views[i].queue.Known { // the nodes may know more
+			m.follow(Answer{Known: true, Restarts: restartsOf(j)})
+		}
 		views[i].restarts, views[i].markers = m.restarts, m.look(j)
 		m.count(&views[i], heard, now)
+		if views[i].completeFor >= min(drainAfter, silentAfter) {
+			views[i].markers.stopped = m.readEnds(j)
+		}
 		o, ok := decide(views[i])
 		learned = learned || ok
 		o.At, o.JobID = now.UTC(), j.ID
