@@ -325,3 +325,27 @@ func TestRefreshAfterARestart(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
+
+// A process that is killed after it was told of the end, and before the verdict, has
+// kept what it was told; the next one may be told less.
+func TestEndThatWasSeenBeforeAKill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := said(evidence.PhaseGone, "", 0)
+		target := &staged{scripted: &scripted{}, says: []evidence.Observation{gone}}
+		r := newRun(t, target, 1, "a")
+		a := first(t, r)
+		h := target.handle(a)
+		if err := r.WriteLaunch(a.Dir, rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h}); err != nil {
+			t.Fatal(err)
+		}
+		timeout := said(evidence.PhaseEnded, "TIMEOUT", 0)
+		timeout.Source, timeout.Bad = "staged", true
+		if err := r.AppendObservation(a.Dir, timeout); err != nil {
+			t.Fatal(err)
+		}
+		rep, _, _ := drive(t, &Driver{Run: r, Target: target})
+		if j := rep.Jobs[0]; j.Verdict != verdict.Fail || j.Scheduler == nil || j.Scheduler.State != "TIMEOUT" {
+			t.Errorf("verdict %s, scheduler %+v, reasons %+v", j.Verdict, j.Scheduler, j.Reasons)
+		}
+	})
+}

@@ -157,3 +157,42 @@ func TestObservations(t *testing.T) {
 		t.Errorf("after a torn line: %v, %v", last, err)
 	}
 }
+
+// An end that was seen stands when less is said later: by a process that asked
+// earlier and writes later, or a target that has forgotten the job meanwhile.
+func TestEndThatWasSeenStands(t *testing.T) {
+	at := time.Unix(1, 0).UTC()
+	running := evidence.Observation{Source: "x", Phase: evidence.PhaseRunning, Word: "RUNNING", At: at}
+	timeout := evidence.Observation{Source: "x", Phase: evidence.PhaseEnded, Word: "TIMEOUT", Bad: true, At: at}
+	nameless := evidence.Observation{Source: "markers", Phase: evidence.PhaseEnded, At: at}
+	ending := evidence.Observation{Source: "x", Phase: evidence.PhaseEnding, At: at}
+	gone := evidence.Observation{Source: "x", Phase: evidence.PhaseGone, At: at}
+	for name, c := range map[string]struct {
+		seen []evidence.Observation
+		want evidence.Observation
+	}{
+		"older_answer":   {[]evidence.Observation{running, timeout, running}, timeout},
+		"forgotten":      {[]evidence.Observation{running, timeout, ending, gone}, timeout},
+		"markers_later":  {[]evidence.Observation{timeout, nameless}, timeout},
+		"name_later":     {[]evidence.Observation{nameless, timeout}, timeout},
+		"nameless":       {[]evidence.Observation{nameless, running}, nameless},
+		"gone_and_back":  {[]evidence.Observation{gone, running}, running},
+		"end_after_gone": {[]evidence.Observation{gone, timeout}, timeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRun(t)
+			dir, err := r.MakeAttemptDir("a", 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range c.seen {
+				if err := r.AppendObservation(dir, o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if last, err := LastObservation(dir); err != nil || cmp.Diff(&c.want, last) != "" {
+				t.Errorf("%+v, %v", last, err)
+			}
+		})
+	}
+}

@@ -15,7 +15,7 @@ import (
 // AppendObservation adds what a target said to scheduler.jsonl of an attempt,
 // unless it only repeats the last line.
 func (r *Run) AppendObservation(attemptDir string, o evidence.Observation) error {
-	last, err := newest(attemptDir, func(evidence.Observation) bool { return true })
+	last, err := best(attemptDir, func(evidence.Observation) int { return 1 })
 	if err != nil {
 		return err
 	}
@@ -69,14 +69,26 @@ func torn(f *os.File) bool {
 
 // LastObservation returns the newest observation of an attempt that says
 // something, or nil when there is none. A word that is not known says something;
-// no answer does not.
+// no answer does not. An end that was seen stands, and most of all one that has a
+// name: whoever asks later may be told less, and whoever asked earlier may write
+// later.
 func LastObservation(attemptDir string) (*evidence.Observation, error) {
-	return newest(attemptDir, func(o evidence.Observation) bool { return o.Phase != evidence.PhaseUnknown || o.Word != "" })
+	return best(attemptDir, func(o evidence.Observation) int {
+		switch {
+		case o.Phase == evidence.PhaseEnded && o.Word != "":
+			return 3
+		case o.Phase == evidence.PhaseEnded:
+			return 2
+		case o.Phase != evidence.PhaseUnknown || o.Word != "":
+			return 1
+		}
+		return 0
+	})
 }
 
-// newest returns the last line that is wanted. A torn line, left by a crash, is
-// no observation.
-func newest(attemptDir string, wanted func(evidence.Observation) bool) (*evidence.Observation, error) {
+// best returns the newest of the lines that weigh most; those that weigh nothing do
+// not count. A torn line, left by a crash, is no observation.
+func best(attemptDir string, weight func(evidence.Observation) int) (*evidence.Observation, error) {
 	data, err := regular.ReadFile(filepath.Join(attemptDir, SchedulerFile), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -84,13 +96,16 @@ func newest(attemptDir string, wanted func(evidence.Observation) bool) (*evidenc
 	if err != nil {
 		return nil, err
 	}
-	for end := bytes.LastIndexByte(data, '\n'); end >= 0; {
-		start := bytes.LastIndexByte(data[:end], '\n') + 1
+	var found *evidence.Observation
+	most := 0
+	for line := range bytes.Lines(data) {
 		var o evidence.Observation
-		if json.Unmarshal(data[start:end], &o) == nil && wanted(o) {
-			return &o, nil
+		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &o) != nil {
+			continue
 		}
-		end = start - 1
+		if w := weight(o); w > 0 && w >= most {
+			found, most = &o, w
+		}
 	}
-	return nil, nil
+	return found, nil
 }
