@@ -112,6 +112,8 @@ func withPID(t *testing.T, h deploy.Handle, pid int) deploy.Handle {
 // recycled gives the pids of a job to another process.
 func recycled(t *testing.T, h deploy.Handle) (deploy.Handle, func() bool) {
 	t.Helper()
+	// The kernel tells processes of one id apart by when they started, in ticks.
+	time.Sleep(30 * time.Millisecond)
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sleep", "300")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
