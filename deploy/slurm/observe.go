@@ -218,14 +218,21 @@ func (s *scheduler) oursUnnamed(r row, ref batch.Ref) bool {
 	return r.name == unnamed && r.user == ref.User && r.submit != "" && r.submit == s.submitted[r.job]
 }
 
-// startsOf sorts rows into starts: each row of the job is followed by its steps.
+// startsOf sorts rows into starts: each row of the job is followed by its steps. A
+// job that is given other nodes while it runs has one more row for that, and goes on.
 func startsOf(rows []row, mine func(row) bool) []start {
 	var starts []start
 	taken := false
 	for _, r := range rows {
 		switch {
 		case r.step == "":
-			if taken = mine(r); taken {
+			taken = mine(r)
+			last := len(starts) - 1
+			switch {
+			case !taken:
+			case last >= 0 && firstWord(starts[last].state) == "RESIZING":
+				starts[last].row = r
+			default:
 				starts = append(starts, start{row: r})
 			}
 		case taken:

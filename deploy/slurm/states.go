@@ -9,7 +9,7 @@ type state struct {
 	phase    evidence.Phase
 	bad      bool // stands for a failure
 	again    bool // the job may be started again after it
-	script   bool // the batch script itself failed, or could not be started
+	script   bool // the batch script itself failed, or could not be started, or was not to be
 	draining bool // the ranks have ended
 }
 
@@ -26,7 +26,7 @@ func states() map[string]state {
 		"COMPLETED":     {phase: evidence.PhaseEnded},
 		"CONFIGURING":   pending,
 		"COMPLETING":    {phase: evidence.PhaseRunning, draining: true},
-		"DEADLINE":      failed,
+		"DEADLINE":      {phase: evidence.PhaseEnded, bad: true, script: true},
 		"EXPEDITING":    pending,
 		"FAILED":        {phase: evidence.PhaseEnded, bad: true, script: true},
 		"LAUNCH_FAILED": {phase: evidence.PhaseEnded, bad: true, again: true, script: true},
@@ -41,7 +41,7 @@ func states() map[string]state {
 		"REQUEUE_HOLD":  pending,
 		"RESIZING":      running,
 		"RESV_DEL_HOLD": pending,
-		"REVOKED":       failed,
+		"REVOKED":       {phase: evidence.PhaseEnded, bad: true, script: true},
 		"RUNNING":       running,
 		"SIGNALING":     running,
 		"SPECIAL_EXIT":  pending,

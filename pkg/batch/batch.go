@@ -69,8 +69,8 @@ type Answer struct {
 	// Draining says of a job that runs that its ranks have ended and the nodes are
 	// being cleaned.
 	Draining bool
-	// Script says of a job that ended that the batch script itself failed or could
-	// not be started, which is nobody's fault if no rank began.
+	// Script says of a job that ended that the batch script itself failed, could not
+	// be started or was not to be, which is nobody's fault if no rank began.
 	Script bool
 	// Part says that the answer is about a part of the job, which may have ended for
 	// a reason that lies outside of it.

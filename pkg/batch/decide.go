@@ -137,7 +137,11 @@ func (v view) over(from source) evidence.Observation {
 		o.Phase = evidence.PhaseEnding
 		return o
 	}
-	if from.Script && v.markers.began == 0 {
+	switch {
+	case !from.Script || v.markers.began > 0:
+	case !from.Started:
+		o.NotLaunched = fmt.Sprintf("it ended as %s before it was given nodes", o.Word)
+	default:
 		o.NotLaunched = fmt.Sprintf("the batch script ended as %s before any rank began", o.Word)
 	}
 	return o
