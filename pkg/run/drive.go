@@ -88,9 +88,7 @@ type activeJob struct {
 // does not keep the driver from the other jobs.
 func (d *Driver) Drive(ctx context.Context) (Outcome, error) {
 	f := &flight{}
-	if err := d.resume(ctx, f); err != nil {
-		return f.outcome, err
-	}
+	d.resume(ctx, f)
 	for {
 		d.heedCancel(ctx, f)
 		stop := d.fill(ctx, f)
@@ -185,7 +183,11 @@ func (d *Driver) dropQueued(ctx context.Context, f *flight, e rundir.Entry, by s
 	case found:
 		d.adopt(f, a, h)
 		return d.Target.Cancel(ctx, h)
-	case ambiguous != nil:
+	}
+	if done, err := d.finishForgotten(e, a); done {
+		return err
+	}
+	if ambiguous != nil {
 		return d.giveUp(e, a, ambiguous)
 	}
 	return d.drop(e, by)

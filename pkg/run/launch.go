@@ -120,8 +120,9 @@ func (d *Driver) settle(ctx context.Context, f *flight, e rundir.Entry, a plan.A
 		f.unsubmitted = 0
 		d.adopt(f, a, h)
 		return true, nil
-	case ambiguous == nil:
-		return false, nil
+	}
+	if done, err := d.finishForgotten(e, a); done || ambiguous == nil {
+		return done, err
 	}
 	return true, d.giveUp(e, a, ambiguous)
 }

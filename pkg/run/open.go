@@ -105,35 +105,42 @@ func isRun(dir string) bool {
 // handles returns the jobs that are with the target and have no final verdict,
 // with their newest attempts. alone says that the caller holds the run's lock
 // and may settle submissions that had no answer; while another process drives
-// the run, that is its part.
+// the run, that is its part. An error is about some jobs; the others are returned.
 func handles(ctx context.Context, r *rundir.Run, t deploy.Target, alone bool) (attempts []plan.Attempt, hs []deploy.Handle, err error) {
+	var errs []error
 	for _, e := range r.Ledger.Jobs {
-		a, dir, err := lastAttempt(r, e)
-		if err != nil {
-			return nil, nil, err
+		a, h, err := handle(ctx, r, t, e, alone)
+		if h != nil {
+			attempts, hs = append(attempts, a), append(hs, *h)
 		}
-		launch, err := rundir.ReadLaunch(dir)
-		if err != nil {
-			return nil, nil, err
-		}
-		final, err := readJobVerdict(r, dir)
-		if err != nil {
-			return nil, nil, err
-		}
-		if alone && final == nil && launch.State == evidence.LaunchIntent {
-			h, found, err := findJob(ctx, r, t, a)
-			if err != nil {
-				return nil, nil, err
-			}
-			if found {
-				launch.Handle = &h
-			}
-		}
-		if launch.Handle != nil && final == nil {
-			attempts, hs = append(attempts, a), append(hs, *launch.Handle)
-		}
+		errs = append(errs, err)
 	}
-	return attempts, hs, nil
+	return attempts, hs, errors.Join(errs...)
+}
+
+// handle returns the newest attempt of a job and its handle, nil when it is not with
+// the target or has its final verdict.
+func handle(ctx context.Context, r *rundir.Run, t deploy.Target, e rundir.Entry, alone bool) (plan.Attempt, *deploy.Handle, error) {
+	a, dir, err := lastAttempt(r, e)
+	if err != nil {
+		return a, nil, err
+	}
+	launch, err := rundir.ReadLaunch(dir)
+	if err != nil {
+		return a, nil, err
+	}
+	final, err := readJobVerdict(r, dir)
+	if err != nil || final != nil {
+		return a, nil, err
+	}
+	if alone && launch.State == evidence.LaunchIntent {
+		h, found, err := findJob(ctx, r, t, a)
+		if err != nil || !found {
+			return a, nil, err
+		}
+		launch.Handle = &h
+	}
+	return a, launch.Handle, nil
 }
 
 // Refresh asks the target about the jobs that have not ended, and keeps what it

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"assay/deploy"
 	"assay/pkg/durable"
@@ -15,39 +16,41 @@ import (
 )
 
 // resume sorts the jobs of the ledger into those that still have to be
-// submitted and those that were.
-func (d *Driver) resume(ctx context.Context, f *flight) error {
+// submitted and those that were. One that cannot be sorted keeps no other from it.
+func (d *Driver) resume(ctx context.Context, f *flight) {
 	for _, e := range d.Run.Ledger.Jobs {
-		a, dir, err := lastAttempt(d.Run, e)
-		if err != nil {
+		d.failed(f, d.resumeJob(ctx, f, e))
+	}
+}
+
+func (d *Driver) resumeJob(ctx context.Context, f *flight, e rundir.Entry) error {
+	a, dir, err := lastAttempt(d.Run, e)
+	if err != nil {
+		return err
+	}
+	launch, err := rundir.ReadLaunch(dir)
+	if err != nil {
+		return err
+	}
+	final, err := readJobVerdict(d.Run, dir)
+	if err != nil {
+		return err
+	}
+	switch {
+	case final != nil:
+	case launch.State == evidence.LaunchIntent:
+		err := d.findLost(ctx, f, e, a)
+		if !errors.Is(err, deploy.ErrUnavailable) {
 			return err
 		}
-		launch, err := rundir.ReadLaunch(dir)
-		if err != nil {
-			return err
-		}
-		final, err := readJobVerdict(d.Run, dir)
-		if err != nil {
-			return err
-		}
-		switch {
-		case final != nil:
-		case launch.State == evidence.LaunchIntent:
-			err := d.findLost(ctx, f, e, a)
-			switch {
-			case errors.Is(err, deploy.ErrUnavailable): // to be asked again, before anything is submitted
-				f.settleLater(e, nil)
-				d.notice("%v", err)
-			case err != nil:
-				return err
-			}
-		case launch.Handle != nil:
-			d.adopt(f, a, *launch.Handle)
-		case launch.State == evidence.LaunchPlanned, launch.State == evidence.LaunchUnknown:
-			f.queue = append(f.queue, e)
-		default: // refused or dropped, and not judged yet
-			d.failed(f, d.finish(e))
-		}
+		f.settleLater(e, nil) // to be asked again, before anything is submitted
+		d.notice("%v", err)
+	case launch.Handle != nil:
+		d.adopt(f, a, *launch.Handle)
+	case launch.State == evidence.LaunchPlanned, launch.State == evidence.LaunchUnknown:
+		f.queue = append(f.queue, e)
+	default: // refused or dropped, and not judged yet
+		return d.finish(e)
 	}
 	return nil
 }
@@ -65,12 +68,32 @@ func (d *Driver) findLost(ctx context.Context, f *flight, e rundir.Entry, a plan
 	if err != nil {
 		return err
 	}
-	if !found {
-		f.queue = append(f.queue, e)
+	if found {
+		d.adopt(f, a, h)
 		return nil
 	}
-	d.adopt(f, a, h)
+	if done, err := d.finishForgotten(e, a); done {
+		return err
+	}
+	f.queue = append(f.queue, e)
 	return nil
+}
+
+// finishForgotten finishes a job whose submission had no answer, which the target
+// does not know, and of which a rank began all the same: it ran, and was forgotten
+// meanwhile. done is false when none did.
+func (d *Driver) finishForgotten(e rundir.Entry, a plan.Attempt) (done bool, err error) {
+	if a.SubmittedAs == 0 && !rundir.AnyBegan(a.Dir) {
+		return false, nil
+	}
+	return true, errors.Join(
+		d.Run.WriteLaunch(a.Submitted().Dir, rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}}),
+		d.Run.AppendObservation(a.Dir, evidence.Observation{
+			Source: d.Target.Name(), Phase: evidence.PhaseGone, At: time.Now().UTC(),
+			Detail: "the submission had no answer, ranks of the job began, and the target knows no such job any more",
+		}),
+		d.finish(e),
+	)
 }
 
 // findJob resolves a submission that had no answer, by asking the target for the

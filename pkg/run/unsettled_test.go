@@ -3,6 +3,8 @@ package run
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -102,4 +104,85 @@ func intend(t *testing.T, r *rundir.Run, id string) {
 	if err := r.WriteLaunch(r.AttemptDir(id, 1), rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchIntent}}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A job that ran although its submission had no answer, and that the target has
+// forgotten, is judged by what its ranks left, and is not submitted again.
+func TestForgottenJobWithoutAnAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		left func(*testing.T, plan.Attempt)
+		asks int
+		want verdict.Word
+	}{
+		"measured":  {left: func(t *testing.T, a plan.Attempt) { passing(t)(a) }, want: verdict.Pass},
+		"away":      {left: func(t *testing.T, a plan.Attempt) { passing(t)(a) }, asks: 2, want: verdict.Pass},
+		"no_end":    {left: func(t *testing.T, a plan.Attempt) { began(t, a) }, want: verdict.Error},
+		"restarted": {left: func(t *testing.T, a plan.Attempt) { restart(t, a) }, want: verdict.Error},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				target := &away{scripted: &scripted{found: map[string]bool{"a": false}, write: passing(t)}, asks: c.asks}
+				r := newRun(t, target, 1, "a")
+				intend(t, r, "a")
+				c.left(t, first(t, r))
+				rep, _, _ := drive(t, &Driver{Run: r, Target: target})
+				if rep.Verdict != c.want {
+					t.Errorf("verdict %s, want %s: %+v", rep.Verdict, c.want, rep.Jobs[0].Reasons)
+				}
+				if len(target.submits) > 0 {
+					t.Errorf("submitted %q", target.submits)
+				}
+			})
+		})
+	}
+}
+
+// began leaves the record of a rank that began.
+func began(t *testing.T, a plan.Attempt) {
+	t.Helper()
+	writeFile(t, filepath.Join(rundir.RankDir(a.Dir, 0), rundir.BeginFile), evidence.Begin{Version: 1, Identity: a.Identity(0), Node: "n1"})
+}
+
+// restart leaves the directory of a second start.
+func restart(t *testing.T, a plan.Attempt) {
+	t.Helper()
+	if _, err := rundir.MakeRestart(a, 1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A job whose files cannot be read keeps the others from being cancelled no more than
+// it keeps them from being judged.
+func TestCancelBesideADamagedJob(t *testing.T) {
+	target := &scripted{}
+	r := newRun(t, target, 2, "a", "b")
+	for _, id := range []string{"a", "b"} {
+		h := target.handle(plan.Attempt{Job: plan.Job{ID: id}})
+		if err := r.WriteLaunch(r.AttemptDir(id, 1), rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(r.AttemptDir("a", 1), rundir.JobFile), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n, err := Cancel(t.Context(), r, target, evidence.Cancel{By: "test"}, true)
+	if n != 1 || err == nil || !slices.Equal(target.cancels, []string{"b"}) {
+		t.Errorf("%d jobs, told to stop %q, error %v", n, target.cancels, err)
+	}
+}
+
+// Nor does it keep them from being driven to their ends.
+func TestDriveBesideADamagedJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := &scripted{write: passing(t)}
+		r := newRun(t, target, 2, "a", "b")
+		if err := os.WriteFile(filepath.Join(r.AttemptDir("a", 1), rundir.JobFile), []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := (&Driver{Run: r, Target: target}).Drive(t.Context())
+		rep := Judge(r)
+		if err == nil || rep.Jobs[0].Verdict != verdict.Error || rep.Jobs[1].Verdict != verdict.Pass {
+			t.Errorf("verdicts %s and %s, error %v", rep.Jobs[0].Verdict, rep.Jobs[1].Verdict, err)
+		}
+	})
 }

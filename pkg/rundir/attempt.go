@@ -59,3 +59,17 @@ func MakeRankDir(attemptDir string, rank int) (string, error) {
 	}
 	return dir, nil
 }
+
+// AnyBegan says whether a rank of an attempt left a record of having begun or ended.
+func AnyBegan(attemptDir string) bool {
+	ranks, _ := os.ReadDir(filepath.Dir(RankDir(attemptDir, 0))) // none when it cannot be read
+	for _, rank := range ranks {
+		files, _ := os.ReadDir(filepath.Join(filepath.Dir(RankDir(attemptDir, 0)), rank.Name()))
+		for _, f := range files {
+			if f.Name() == BeginFile || f.Name() == EndFile {
+				return true
+			}
+		}
+	}
+	return false
+}
