@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"assay/deploy/slurm/slurmtest"
+	"assay/pkg/rundir"
 	"assay/pkg/verdict"
 )
 
@@ -19,6 +20,7 @@ type orphaned struct {
 	Pending int      `json:"jobs_pending"`
 	Told    int      `json:"jobs_told_to_stop"`
 	Lost    bool     `json:"run_directory_lost"`
+	Over    bool     `json:"run_over"`
 	JobIDs  []string `json:"job_ids"`
 }
 
@@ -94,4 +96,28 @@ func leftovers(t *testing.T) {
 		reason("CANCELLED", "assay gc")
 	live.open(gate)
 	watched.wait().want(verdict.Pass).clean()
+	late(t, c, live)
+}
+
+// late has a job of a run appear after the run has its verdicts, as a submission
+// without an answer may.
+func late(t *testing.T, c *slurmtest.Cluster, s *site) {
+	dir := filepath.Join(s.dir, "runs", "r")
+	r, err := rundir.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := c.Sbatch("#!/bin/bash\nsleep 120\n", "--output=/dev/null", "--job-name=assay-"+r.Ledger.Nonce[:12]+"-t-1",
+		"--comment=assay run=r nonce="+r.Ledger.Nonce+" job=t attempt=1 host="+host+" dir="+filepath.Join(dir, "jobs", "t", "1"))
+	if o := s.gc()[dir]; !o.Over || o.Pending != 0 || o.Told != 0 || len(o.JobIDs) != 1 || o.JobIDs[0] != id {
+		t.Errorf("gc says %+v of job %s", o, id)
+	}
+	if o := s.gc("--cancel")[dir]; !o.Over || o.Told != 1 {
+		t.Errorf("gc --cancel says %+v", o)
+	}
+	s.eventually("the end of job "+id, func() bool { return c.JobState(id) == "CANCELLED" })
 }

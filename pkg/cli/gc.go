@@ -25,7 +25,10 @@ type orphan struct {
 	Pending   int    `json:"jobs_pending"`
 	Cancelled int    `json:"jobs_told_to_stop"`
 	// Lost says that the scheduler has jobs of a run whose directory is not there.
-	Lost      bool     `json:"run_directory_lost,omitempty"`
+	Lost bool `json:"run_directory_lost,omitempty"`
+	// Over says that the scheduler has jobs of a run that has all of its verdicts: a
+	// submission without an answer may appear after it was given up.
+	Over      bool     `json:"run_over,omitempty"`
 	Elsewhere string   `json:"submitted_from,omitempty"` // another host, which may see it
 	JobIDs    []string `json:"job_ids,omitempty"`        // the scheduler's own
 	far       bool     // its directory is not below the runs directory
@@ -36,6 +39,10 @@ func (o orphan) describe(cancel bool) string {
 	switch {
 	case o.Elsewhere != "":
 		return fmt.Sprintf("job %s: the run directory %s is not here, and was made on %s: run gc there", strings.Join(o.JobIDs, ", "), o.Dir, o.Elsewhere)
+	case o.Over && cancel:
+		return fmt.Sprintf("job %s is not over although the run %s is, %d told to stop", strings.Join(o.JobIDs, ", "), o.Dir, o.Cancelled)
+	case o.Over:
+		return fmt.Sprintf("job %s is not over although the run %s is; end it with: assay gc --cancel", strings.Join(o.JobIDs, ", "), o.Dir)
 	case o.Lost && cancel:
 		return fmt.Sprintf("job %s: the run directory %s is gone, %d told to stop", strings.Join(o.JobIDs, ", "), o.Dir, o.Cancelled)
 	case o.Lost:
@@ -61,8 +68,8 @@ func (a *app) gcCmd() *cobra.Command {
 		Use:   "gc",
 		Short: "Find runs that have not ended and that no process drives",
 		Long: "gc lists the runs below the runs directory whose driving process is gone while jobs have no verdict. It\n" +
-			"also lists what a scheduler still has of runs that are elsewhere or whose directory is gone, by the names of the\n" +
-			"jobs. With --cancel their jobs are told to stop. No run directory is ever removed.",
+			"also lists what a scheduler still has of runs that are elsewhere, that have all their verdicts, or whose directory\n" +
+			"is gone, by the names of the jobs. With --cancel their jobs are told to stop. No run directory is ever removed.",
 		Example: "  assay gc\n  assay gc --cancel",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -113,7 +120,11 @@ func (a *app) printOrphans(found []orphan, cancel, asJSON bool) error {
 		return writeJSON(a.Out, found)
 	}
 	for _, o := range found {
-		if _, err := fmt.Fprintf(a.Out, "%s: %s without a verdict, %s\n", o.RunID, phrase.Count(o.Pending, "job"), o.describe(cancel)); err != nil {
+		without := phrase.Count(o.Pending, "job") + " without a verdict, "
+		if o.Over {
+			without = ""
+		}
+		if _, err := fmt.Fprintf(a.Out, "%s: %s%s\n", o.RunID, without, o.describe(cancel)); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"assay/deploy"
+	"assay/pkg/run"
 	"assay/pkg/rundir"
 )
 
@@ -67,16 +68,18 @@ func byRun(jobs []deploy.Listed) [][]deploy.Listed {
 // stray looks at the jobs of one run; nil means that they are somebody's.
 func (a *app) stray(ctx context.Context, t deploy.Target, jobs []deploy.Listed, known []string, cancel bool) (*orphan, error) {
 	dir := jobs[0].RunDir
-	if slices.Contains(known, dir) {
-		return nil, nil // its run was looked at
-	}
 	if r, err := rundir.Open(dir); dir != "" && err == nil && r.Ledger.Nonce == jobs[0].Nonce {
-		return a.orphan(ctx, filepath.Dir(dir), filepath.Base(dir), cancel)
+		if !slices.Contains(known, dir) { // else it was looked at
+			if o, err := a.orphan(ctx, filepath.Dir(dir), filepath.Base(dir), cancel); o != nil || err != nil {
+				return o, err
+			}
+		}
+		return leftover(ctx, t, r, jobs, cancel)
 	}
-	o := &orphan{RunID: jobs[0].RunID, Dir: dir, Pending: len(jobs), Lost: true}
-	for _, j := range jobs {
-		o.JobIDs = append(o.JobIDs, j.Handle.ID)
+	if slices.Contains(known, dir) {
+		return nil, nil // what is wrong with it has been told
 	}
+	o := &orphan{RunID: jobs[0].RunID, Dir: dir, Pending: len(jobs), Lost: true, JobIDs: idsOf(jobs)}
 	host, err := os.Hostname()
 	if err != nil || jobs[0].Host != host {
 		o.Elsewhere = jobs[0].Host // its directory may be on a disk of that host
@@ -85,6 +88,41 @@ func (a *app) stray(ctx context.Context, t deploy.Target, jobs []deploy.Listed, 
 	if !cancel {
 		return o, nil
 	}
+	return o, o.end(ctx, t, jobs)
+}
+
+// leftover is what a scheduler still has of a run that nobody drives and that has all
+// of its verdicts; nil when that is nothing.
+func leftover(ctx context.Context, t deploy.Target, r *rundir.Run, jobs []deploy.Listed, cancel bool) (*orphan, error) {
+	unlock, err := r.Lock()
+	if errors.Is(err, rundir.ErrLocked) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j deploy.Listed) bool { return j.State == "COMPLETING" })
+	if len(jobs) == 0 || run.Judge(r).Pending() > 0 {
+		return nil, nil
+	}
+	o := &orphan{RunID: r.Ledger.RunID, Dir: r.Dir, Over: true, JobIDs: idsOf(jobs)}
+	if !cancel {
+		return o, nil
+	}
+	return o, o.end(ctx, t, jobs)
+}
+
+func idsOf(jobs []deploy.Listed) []string {
+	ids := make([]string, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.Handle.ID
+	}
+	return ids
+}
+
+// end tells jobs to stop.
+func (o *orphan) end(ctx context.Context, t deploy.Target, jobs []deploy.Listed) error {
 	var errs []error
 	for _, j := range jobs {
 		err := t.Cancel(ctx, j.Handle)
@@ -93,5 +131,5 @@ func (a *app) stray(ctx context.Context, t deploy.Target, jobs []deploy.Listed, 
 		}
 		errs = append(errs, err)
 	}
-	return o, errors.Join(errs...)
+	return errors.Join(errs...)
 }

@@ -70,6 +70,7 @@ type flight struct {
 	// unsettled are the ids of queued jobs that may have been submitted already, with
 	// the ambiguous answer; nil when the process that submitted is gone.
 	unsettled map[string]error
+	looked    map[string]int // by id: how often a job with an ambiguous answer was looked for
 }
 
 type activeJob struct {

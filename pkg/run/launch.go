@@ -104,6 +104,10 @@ func (f *flight) settleLater(e rundir.Entry, ambiguous error) {
 	f.again(e)
 }
 
+// settleLooks is how often a job is looked for after an ambiguous answer. Each time a
+// target has some patience of its own.
+const settleLooks = 6
+
 // settle resolves a submission without a clear answer by asking for the job. After
 // an ambiguous answer it is never submitted again, for it may still appear; done is
 // false when it was not submitted and can be.
@@ -124,7 +128,18 @@ func (d *Driver) settle(ctx context.Context, f *flight, e rundir.Entry, a plan.A
 	if done, err := d.finishForgotten(e, a); done || ambiguous == nil {
 		return done, err
 	}
-	return true, d.giveUp(e, a, ambiguous)
+	if f.looked == nil {
+		f.looked = map[string]int{}
+	}
+	if f.looked[e.ID]++; f.looked[e.ID] >= settleLooks {
+		return true, d.giveUp(e, a, ambiguous)
+	}
+	if f.unsettled == nil {
+		f.unsettled = map[string]error{}
+	}
+	f.unsettled[e.ID] = ambiguous
+	f.queue = append(f.queue, e) // the others first
+	return true, nil
 }
 
 // giveUp finishes a job whose submission had an ambiguous answer and that the target

@@ -186,3 +186,34 @@ func TestDriveBesideADamagedJob(t *testing.T) {
 		}
 	})
 }
+
+// late is a target that knows a job only after it was asked for it some times.
+type late struct {
+	*scripted
+	asks int
+}
+
+func (t *late) Find(ctx context.Context, a plan.Attempt) (deploy.Handle, bool, error) {
+	if t.asks--; t.asks >= 0 {
+		return deploy.Handle{}, false, nil
+	}
+	return t.scripted.Find(ctx, a)
+}
+
+// A job that appears some time after an ambiguous answer is taken on; meanwhile the
+// others are submitted.
+func TestJobThatAppearsLate(t *testing.T) {
+	for asks, want := range map[int]verdict.Word{1: verdict.Pass, settleLooks - 1: verdict.Pass, settleLooks: verdict.Error} {
+		synctest.Test(t, func(t *testing.T) {
+			target := &late{asks: asks, scripted: &scripted{
+				submit: map[string]error{"a": fmt.Errorf("%w: timed out", deploy.ErrAmbiguous)},
+				found:  map[string]bool{"a": true}, write: passing(t),
+			}}
+			r := newRun(t, target, 2, "a", "b")
+			rep, _, _ := drive(t, &Driver{Run: r, Target: target})
+			if rep.Jobs[0].Verdict != want || rep.Jobs[1].Verdict != verdict.Pass || !slices.Equal(target.submits, []string{"b"}) {
+				t.Errorf("unknown for %d questions: verdicts %s and %s, submitted %q", asks, rep.Jobs[0].Verdict, rep.Jobs[1].Verdict, target.submits)
+			}
+		})
+	}
+}
