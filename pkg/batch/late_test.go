@@ -150,6 +150,8 @@ func TestStoppedRankAndASchedulerThatDoesNotAnswer(t *testing.T) {
 		}
 		start := time.Now()
 		time.AfterFunc(5*time.Minute, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
 			f.queueErr, f.queue = nil, map[string]Answer{"a": {Known: true, Phase: evidence.PhaseEnded, Word: "CANCELLED", Bad: true, Started: true}}
 		})
 		if o := until(t, target, handles); o.Word != "CANCELLED" {

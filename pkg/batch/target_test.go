@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ type fake struct {
 	submitErr error
 
 	submitted int
+	mu        sync.Mutex // for a change of the answers while a question is asked
 	queues    int
 	queuedAt  []time.Time
 	histories [][]string // the ids of each question
@@ -48,6 +50,8 @@ func (f *fake) Find(_ context.Context, a plan.Attempt) (Ref, bool, error) {
 }
 
 func (f *fake) Queue(_ context.Context, refs []Ref) ([]Answer, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.queues++
 	f.queuedAt = append(f.queuedAt, time.Now())
 	out := make([]Answer, len(refs))
