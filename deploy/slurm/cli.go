@@ -177,7 +177,7 @@ func (c *cli) find(ctx context.Context, name, user string) (string, error) {
 	if id != "" {
 		return id, nil
 	}
-	out, err := c.tools.run(ctx, clock(), "sacct", "--noheader", "--parsable2", "--allocations", "--format=JobIDRaw,JobName", "--name="+name, "--starttime=now-30days")
+	out, err := c.tools.run(ctx, clock(), "sacct", "--noheader", "--parsable2", "--allocations", "--format=JobIDRaw,JobName", "--user="+user, "--name="+name, "--starttime=now-30days")
 	if err != nil {
 		return "", nil //nolint:nilerr // a site without accounting: what the queue says is all there is
 	}

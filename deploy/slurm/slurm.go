@@ -8,14 +8,18 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"assay/deploy"
 	"assay/pkg/batch"
 	"assay/pkg/plan"
+	"assay/pkg/rundir"
 )
 
 // Name is the name of the target.
@@ -173,12 +177,16 @@ func (s *scheduler) Find(ctx context.Context, a plan.Attempt) (batch.Ref, bool, 
 	}
 	c := s.controllerOf(more(a.Job))
 	for end := time.Now().Add(findPatience); ; {
-		id, err := c.find(ctx, jobName(a), uid())
-		if err != nil {
-			return batch.Ref{}, false, err
-		}
-		if id != "" {
-			return s.ref(a, id), true, nil
+		for _, user := range submitters(a.Dir) {
+			id, err := c.find(ctx, jobName(a), user)
+			if err != nil {
+				return batch.Ref{}, false, err
+			}
+			if id != "" {
+				ref := s.ref(a, id)
+				ref.User = user
+				return ref, true, nil
+			}
 		}
 		if time.Now().After(end) {
 			return batch.Ref{}, false, nil
@@ -189,6 +197,20 @@ func (s *scheduler) Find(ctx context.Context, a plan.Attempt) (batch.Ref, bool, 
 			return batch.Ref{}, false, ctx.Err()
 		}
 	}
+}
+
+// submitters are the users who may have submitted the job of an attempt: this one,
+// and who wrote that it was about to be submitted, for a run may be shared.
+func submitters(dir string) []string {
+	users := []string{uid()}
+	info, err := os.Stat(filepath.Join(dir, rundir.LaunchFile))
+	if err != nil {
+		return users
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		users = append(users, strconv.FormatUint(uint64(st.Uid), 10))
+	}
+	return slices.Compact(users)
 }
 
 // Cancel implements batch.Scheduler.

@@ -14,6 +14,7 @@ import (
 	"assay/deploy"
 	"assay/pkg/batch"
 	"assay/pkg/plan"
+	"assay/pkg/rundir"
 )
 
 func testAttempt(dir string) plan.Attempt {
@@ -168,6 +169,23 @@ func TestFind(t *testing.T) {
 	controller := &cli{tools: commands(t, map[string]string{"squeue": saying("slurm_load_jobs error: Unable to contact slurm controller", "1")})}
 	if id, err := controller.find(t.Context(), testName, uid()); id != "" || !errors.Is(err, deploy.ErrUnavailable) {
 		t.Errorf("%q, %v; want that nobody could be asked", id, err)
+	}
+}
+
+// The run of somebody else is taken over: what that user submitted is looked for too.
+func TestFindWhatAnotherUserSubmitted(t *testing.T) {
+	a := testAttempt(t.TempDir())
+	launch := filepath.Join(a.Dir, rundir.LaunchFile)
+	if err := os.WriteFile(launch, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(launch, 12345, -1); err != nil {
+		t.Skipf("another user's file cannot be made: %v", err)
+	}
+	queue := `case "$*" in *--user=12345*) echo "12|RUNNING|0|0|17|12345|n1|` + testName + `|None";; esac`
+	ref, found, err := schedulerOf(commands(t, map[string]string{"squeue": queue, "sacct": "exit 0"})).Find(t.Context(), a)
+	if err != nil || !found || ref.ID != "12" || ref.User != "12345" {
+		t.Errorf("%+v, found %t, %v", ref, found, err)
 	}
 }
 
