@@ -68,11 +68,30 @@ const queueFields = "JobID:20|,State:24|,RestartCnt:10|,exit_code:16|,SubmitTime
 // queue lists the jobs of some users: one question, however many jobs there are.
 // Those that ended a moment ago are among them.
 func (c *cli) queue(ctx context.Context, users []string) ([]row, error) {
-	out, err := c.tools.run(ctx, clock(), "squeue", "--noheader", "--states=all", "--user="+strings.Join(users, ","), "--Format="+queueFields)
+	out, err := c.tools.ofUsers(ctx, clock(), "--noheader", "--states=all", "--user="+strings.Join(users, ","), "--Format="+queueFields)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", deploy.ErrUnavailable, err)
 	}
 	return parseQueue(out), nil
+}
+
+// errNoUser says that the name of a user could not be looked up.
+var errNoUser = errors.New("squeue looks up the names of users, and has none for one of them")
+
+// ofUsers runs squeue for the jobs of some users. While the names of users cannot be
+// looked up it lists none, complains, and ends with 0: that is no answer.
+func (t tools) ofUsers(ctx context.Context, extra []string, args ...string) (string, error) {
+	t.both = true
+	out, err := t.run(ctx, extra, "squeue", args...)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, "squeue: error: Invalid user") {
+			return "", fmt.Errorf("%w: %s", errNoUser, ownWords("squeue", line))
+		}
+	}
+	return out, nil
 }
 
 func parseQueue(text string) []row {

@@ -11,7 +11,7 @@ import (
 
 // List implements deploy.Lister: every job of this user that carries our name.
 func (t *Target) List(ctx context.Context) ([]deploy.Listed, error) {
-	out, err := t.s.tools.run(ctx, nil, "squeue", "--noheader", "--user="+uid(), "--Format=JobID:20|,State:24|,Name:160|,Comment:4096")
+	out, err := t.s.tools.ofUsers(ctx, nil, "--noheader", "--user="+uid(), "--Format=JobID:20|,State:24|,Name:160|,Comment:4096")
 	if err != nil {
 		return nil, err
 	}

@@ -56,6 +56,7 @@ func TestQueueThatFails(t *testing.T) {
 	for name, squeue := range map[string]string{
 		"controller": saying("slurm_load_jobs error: Unable to contact slurm controller (connect failure)", "1"),
 		"silent":     "exit 1",
+		"no_user":    saying("squeue: error: Invalid user: 1001", "0"),
 		"killed":     "echo half; kill -KILL $$",
 		"hangs":      "exec /bin/sleep 60",
 	} {

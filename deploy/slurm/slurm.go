@@ -5,6 +5,7 @@ package slurm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -179,6 +180,9 @@ func (s *scheduler) Find(ctx context.Context, a plan.Attempt) (batch.Ref, bool, 
 	for end := time.Now().Add(findPatience); ; {
 		for _, user := range submitters(a.Dir) {
 			id, err := c.find(ctx, jobName(a), user)
+			if errors.Is(err, errNoUser) && user != uid() {
+				continue // as a file server may call who is not to be known
+			}
 			if err != nil {
 				return batch.Ref{}, false, err
 			}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -186,6 +187,13 @@ func TestFindWhatAnotherUserSubmitted(t *testing.T) {
 	ref, found, err := schedulerOf(commands(t, map[string]string{"squeue": queue, "sacct": "exit 0"})).Find(t.Context(), a)
 	if err != nil || !found || ref.ID != "12" || ref.User != "12345" {
 		t.Errorf("%+v, found %t, %v", ref, found, err)
+	}
+	nobody := `case "$*" in *--user=12345*) echo "squeue: error: Invalid user: 12345" >&2;; esac`
+	synctest.Test(t, func(t *testing.T) {
+		_, found, err = schedulerOf(commands(t, map[string]string{"squeue": nobody, "sacct": "exit 0"})).Find(t.Context(), a)
+	})
+	if err != nil || found {
+		t.Errorf("a user without a name: found %t, %v", found, err)
 	}
 }
 
