@@ -283,6 +283,8 @@ func (f *facts) waiting() (Reason, bool) {
 		return wait("%s, and the records of %d of %s are awaited", schedulerSays(f.e.Scheduler), running+unheard, phrase.Count(f.world, "rank"))
 	case running > 0:
 		return wait("%d of %s not ended", running+unheard, phrase.Count(f.world, "rank"))
+	case unheard == 0 && f.unexplained():
+		return wait("every rank has left its end, one was told to stop, and %s has not said why", schedulerName(f.e.Scheduler))
 	case unheard == 0 || f.over() || f.neverSubmitted():
 		return Reason{}, false
 	case began > 0:
@@ -293,6 +295,18 @@ func (f *facts) waiting() (Reason, bool) {
 		return wait("the job was about to be submitted, and the target has not answered yet")
 	}
 	return wait("0 of %s begun", phrase.Count(f.world, "rank"))
+}
+
+// unexplained reports whether a rank was told to stop, by nobody of this run, and the
+// target, which says that the job goes on, has yet to tell why.
+func (f *facts) unexplained() bool {
+	o := f.e.Scheduler
+	if o == nil || o.Phase.Over() || o.Phase == evidence.PhaseUnknown || f.e.Cancel != nil || f.neverSubmitted() {
+		return false
+	}
+	return slices.ContainsFunc(f.ranks, func(r evidence.Rank) bool {
+		return r.State == evidence.RankEnded && r.Outcome == evidence.OutcomeStopped
+	})
 }
 
 // soFar names the ranks that went bad in a job that has not ended.
