@@ -128,7 +128,7 @@ func enough(w wish, partition, subject string, groups []nodeGroup) []deploy.Find
 			}
 		}
 		total, left = total+len(g.hosts), left+n
-		if g.mem > 0 && mem > g.mem || w.GPUsPerNode > g.gpus {
+		if g.mem > 0 && mem > g.mem || w.GPUsPerNode > g.gpus || g.cpus > 0 && w.ranks > g.cpus {
 			continue
 		}
 		able += n
@@ -168,6 +168,9 @@ func (w wish) demand() string {
 	}
 	if w.GPUsPerNode > 0 {
 		parts = append(parts, phrase.Count(w.GPUsPerNode, "GPU"))
+	}
+	if w.ranks > 1 {
+		parts = append(parts, "CPUs for "+phrase.Count(w.ranks, "rank"))
 	}
 	return strings.Join(parts, " and ")
 }

@@ -69,7 +69,7 @@ func (s *scheduler) lookAround(ctx context.Context, req deploy.CheckRequest, ws 
 		st.partitions = told[[]partition]{parsePartitions(out), err}
 	})
 	wg.Go(func() {
-		out, err := tools.run(ctx, nil, "sinfo", "--all", "--noheader", "--format=%R|%T|%m|%G|%N")
+		out, err := tools.run(ctx, nil, "sinfo", "--all", "--noheader", "--format=%R|%T|%m|%G|%N|%c")
 		st.groups.value, st.groups.err = parseGroups(out)
 		if err != nil {
 			st.groups.err = err
@@ -223,6 +223,7 @@ type nodeGroup struct {
 	mem              int // MB
 	gpus             int
 	hosts            []string
+	cpus             int // 0 when it is not told
 }
 
 // parseGroups reads sinfo. A node of several partitions is in several groups.
@@ -230,7 +231,7 @@ func parseGroups(text string) ([]nodeGroup, error) {
 	var groups []nodeGroup
 	var errs []error
 	for line := range strings.Lines(text) {
-		f := strings.SplitN(strings.TrimSpace(line), "|", 5)
+		f := strings.SplitN(strings.TrimSpace(line), "|", 6)
 		if len(f) < 5 || f[4] == "" {
 			continue
 		}
@@ -240,7 +241,11 @@ func parseGroups(text string) ([]nodeGroup, error) {
 			continue
 		}
 		mem, _ := strconv.Atoi(strings.TrimSuffix(f[2], "+")) // 0 when it is not told
-		groups = append(groups, nodeGroup{f[0], f[1], mem, countGPUs(f[3]), hosts})
+		cpus := 0
+		if len(f) == 6 && !strings.HasSuffix(f[5], "+") { // "64+": and some have more
+			cpus, _ = strconv.Atoi(f[5])
+		}
+		groups = append(groups, nodeGroup{f[0], f[1], mem, countGPUs(f[3]), hosts, cpus})
 	}
 	return groups, errors.Join(errs...)
 }

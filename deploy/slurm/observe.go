@@ -34,7 +34,11 @@ func (s *scheduler) Queue(ctx context.Context, refs []batch.Ref) ([]batch.Answer
 			byID[r.job] = r
 		}
 		for _, i := range mine {
-			if r, listed := byID[refs[i].ID]; listed && ours(r, refs[i]) {
+			r, listed := byID[refs[i].ID]
+			switch {
+			case listed && !s.known(r, refs[i]):
+				out[i].Detail = fmt.Sprintf("job %s is another one now, named %q", r.job, r.name)
+			case listed:
 				out[i] = answer(r)
 				s.remember(r)
 			}
@@ -69,6 +73,14 @@ func (s *scheduler) each(refs []batch.Ref, ask func(controller, []int) error, wi
 // ours says whether a row is about the job that was submitted: ids are recycled,
 // names carry the nonce.
 func ours(r row, ref batch.Ref) bool { return r.name == ref.Name && r.user == ref.User }
+
+// known says whether a row is about the job that was submitted, also when somebody
+// has given it another name since it was seen last: the submit time tells.
+func (s *scheduler) known(r row, ref batch.Ref) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return ours(r, ref) || r.user == ref.User && r.submit != "" && r.submit == s.submitted[r.job]
+}
 
 // remember keeps the submit time of a job, by the scheduler's clock.
 func (s *scheduler) remember(r row) {
@@ -203,7 +215,22 @@ func (s *scheduler) account(rows []row, ref batch.Ref) batch.Answer {
 	for _, e := range starts[:a.Restarts] {
 		a.Earlier = append(a.Earlier, evidence.Earlier{Word: firstWord(e.state), Nodes: e.nodes})
 	}
+	if a.Word == "FAILED" && !ref.Steps {
+		a = cancelledStep(a, last)
+	}
 	return truth(a, last)
+}
+
+// cancelledStep says of a job that failed because somebody ended its step that it
+// was cancelled: nothing that ran is to blame.
+func cancelledStep(a batch.Answer, s start) batch.Answer {
+	for _, step := range s.steps {
+		if who, is := strings.CutPrefix(step.state, "CANCELLED by "); is && step.step != "batch" && step.step != "extern" {
+			a.Word, a.Script, a.Detail = "CANCELLED", false, fmt.Sprintf("step %s was cancelled by uid %s, the job as a whole %s", step.step, who, stateAndExit(s.row))
+			return a
+		}
+	}
+	return a
 }
 
 // unnamed is what the accounting calls a job for some seconds, before it has its

@@ -14,6 +14,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"assay/pkg/batch"
+	"assay/pkg/exitcode"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
 )
@@ -66,6 +67,13 @@ func (s *scheduler) Script(a plan.Attempt) ([]byte, error) {
 	}
 	if _, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(bytes.NewReader(out.Bytes()), templateFile); err != nil {
 		return nil, fmt.Errorf("the batch script of job %s is no shell script: %w", a.Job.ID, err)
+	}
+	name, err := quoteDirective(data.Name)
+	if err != nil {
+		return nil, err
+	}
+	if !strings.Contains(out.String(), "#SBATCH --job-name="+name+"\n") {
+		return nil, exitcode.Errorf(exitcode.Invalid, "%s has no line #SBATCH --job-name={{directive .Name}}: a job without its name cannot be found again", templateFile)
 	}
 	return out.Bytes(), nil
 }

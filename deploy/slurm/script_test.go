@@ -274,16 +274,17 @@ func TestScriptEnvironment(t *testing.T) {
 func TestScriptTemplates(t *testing.T) {
 	a := testAttempt("/runs/jobs/bench/1")
 	for text, want := range map[string]string{
-		"#!/bin/bash\necho {{quote .Name}}\n": "",
-		"echo {{.Nothing}}\n":                 "Nothing",
-		"echo {{quote\n":                      "template of the batch script",
-		"if true; then\n":                     "is no shell script",
+		"#!/bin/bash\n#SBATCH --job-name={{directive .Name}}\n": "",
+		"#!/bin/bash\necho {{quote .Name}}\n":                   "has no line #SBATCH --job-name",
+		"echo {{.Nothing}}\n":                                   "Nothing",
+		"echo {{quote\n":                                        "template of the batch script",
+		"if true; then\n":                                       "is no shell script",
 	} {
 		s := scripting(nil)
 		s.opt.Templates = fstest.MapFS{templateFile: &fstest.MapFile{Data: []byte(text)}}
 		script, err := s.Script(a)
 		switch {
-		case want == "" && (err != nil || string(script) != "#!/bin/bash\necho "+testName+"\n"):
+		case want == "" && (err != nil || string(script) != "#!/bin/bash\n#SBATCH --job-name="+testName+"\n"):
 			t.Errorf("%q gives %q, %v", text, script, err)
 		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 			t.Errorf("%q: error %v, want %q", text, err, want)

@@ -61,9 +61,9 @@ type Answer struct {
 	Source string         // who says so, where that is not one of Sources; known even when nobody answered
 	Phase  evidence.Phase // Pending, Running or Ended; Unknown for a word that is not known
 	Word   string         // the first word of the state
-	Detail string
-	Bad    bool // the word stands for a failure
-	Clean  bool // ended, and every exit code that is known is 0
+	Detail string         // of a job that is not known: what has its id instead
+	Bad    bool           // the word stands for a failure
+	Clean  bool           // ended, and every exit code that is known is 0
 	// Again says of a job that ended that the scheduler may start it again.
 	Again bool
 	// Draining says of a job that runs that its ranks have ended and the nodes are

@@ -119,6 +119,8 @@ func (v view) live() (evidence.Observation, bool) {
 	case v.queue.Draining && v.alone(drainAfter):
 		o.Phase = evidence.PhaseEnded
 		o.Detail = "every rank has left its end; the scheduler is still cleaning the nodes"
+	case v.queue.Phase == evidence.PhaseRunning && !v.queue.Draining && v.completeFor >= drainAfter && o.Detail == "":
+		o.Detail = "every rank has left its end, and the job goes on"
 	case v.queue.Phase == evidence.PhaseUnknown && v.oddFor >= oddAfter:
 		o.Phase = evidence.PhaseGone
 		o.Detail = fmt.Sprintf("%s says %s of the job, which is no state that is known, for %s", v.queue.name, v.queue.Word, phrase.Seconds(v.oddFor.Seconds()))
@@ -222,16 +224,19 @@ func (a Answer) asEarlier() []evidence.Earlier {
 
 // unknown says who does not know how the job ended.
 func (v view) unknown() string {
-	text := v.queue.name + " lists no such job"
+	text := v.queue.name + " lists no such job any more"
+	if v.queue.Detail != "" {
+		text = v.queue.name + " says that " + v.queue.Detail
+	}
 	switch h := v.history; {
 	case h.absent:
-		return text + " any more, and there is no accounting"
+		return text + ", and there is no accounting"
 	case h.err != nil:
-		return fmt.Sprintf("%s any more, and %s could not be asked: %v", text, h.name, h.err)
+		return fmt.Sprintf("%s, and %s could not be asked: %v", text, h.name, h.err)
 	case h.Known:
-		return fmt.Sprintf("%s any more, and %s has it as %s", text, h.name, h.Word)
+		return fmt.Sprintf("%s, and %s has it as %s", text, h.name, h.Word)
 	}
-	return text + " any more, and neither does " + v.history.name
+	return text + ", and " + v.history.name + " does not know it"
 }
 
 // observation is what a source says, as evidence.

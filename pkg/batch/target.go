@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -246,8 +247,11 @@ func (t *Target) conclude(jobs []job, views []view, heard time.Time, qerr, herr 
 		o, ok := decide(views[i])
 		learned = learned || ok
 		o.At, o.JobID = now.UTC(), j.ID
-		if o.NotLaunched != "" {
+		switch {
+		case o.NotLaunched != "":
 			o.NotLaunched += lastWords(j.Output, o.Restarts)
+		case o.Phase == evidence.PhaseEnded && o.Bad && !views[i].markers.complete():
+			o.Detail = strings.TrimPrefix(o.Detail+"; the batch script's last words"+lastWords(j.Output, o.Restarts), "; ")
 		}
 		m.note(o, now)
 		out[i] = o

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -86,6 +87,24 @@ func (a *app) templates() fs.FS {
 		return templates.Files()
 	}
 	return overlay{os.DirFS(a.templateDir), templates.Files()}
+}
+
+// checkTemplates refuses a directory of templates that has none of ours: a typing
+// mistake would run something else than what was asked for.
+func (a *app) checkTemplates() error {
+	if a.templateDir == "" {
+		return nil
+	}
+	known, err := fs.Glob(templates.Files(), "*/*.tmpl")
+	if err != nil {
+		return err
+	}
+	for _, name := range known {
+		if _, err := os.Stat(filepath.Join(a.templateDir, name)); err == nil {
+			return nil
+		}
+	}
+	return exitcode.Errorf(exitcode.Invalid, "--template-dir %s: it has none of the templates %s", a.templateDir, strings.Join(known, ", "))
 }
 
 // overlay is a file system over another.

@@ -46,8 +46,8 @@ func (a *app) cards(ctx context.Context, s selection, required bool) ([]discover
 	found, err := discover.Find(ctx, discover.Options{
 		Root: s.root, Tags: s.tags, RequireTags: required, AllowDynamic: s.allowDynamic, Env: a.Env,
 	})
-	if err != nil {
-		return nil, interrupted(ctx, err)
+	if err := interrupted(ctx, err); err != nil {
+		return nil, err
 	}
 	for _, w := range found.Warnings {
 		a.log.Warn(w)

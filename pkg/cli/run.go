@@ -133,6 +133,9 @@ func (a *app) prepareNow(ctx context.Context, f runFlags) (*run.Prepared, deploy
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := a.checkTemplates(); err != nil {
+		return nil, nil, err
+	}
 	t, err := a.target(p.Target)
 	if err != nil {
 		return nil, nil, err
@@ -141,6 +144,13 @@ func (a *app) prepareNow(ctx context.Context, f runFlags) (*run.Prepared, deploy
 		a.log.Warn(w)
 	}
 	return p, t, nil
+}
+
+// checkTarget asks the target what would fail.
+func (a *app) checkTarget(ctx context.Context, p *run.Prepared, t deploy.Target, runs string) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	return interrupted(ctx, p.Check(ctx, t, runs, a.notice))
 }
 
 // runsFor is the directory of run directories of a manifest: the one that the user
@@ -204,7 +214,7 @@ func (a *app) run(ctx context.Context, f runFlags) error {
 		return err
 	}
 	runs := a.runsFor(f.runs, p)
-	if err := p.Check(ctx, t, runs, a.notice); err != nil {
+	if err := a.checkTarget(ctx, p, t, runs); err != nil {
 		return err
 	}
 	if f.perfCSV != "" {

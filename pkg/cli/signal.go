@@ -43,9 +43,10 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // interrupted gives what went wrong under a context that a signal ended the exit
 // code of that signal: 128 and its number.
+// One that came too late to make anything go wrong counts as well.
 func interrupted(ctx context.Context, err error) error {
 	var stop stoppedBy
-	if err == nil || !errors.As(context.Cause(ctx), &stop) {
+	if !errors.As(context.Cause(ctx), &stop) {
 		return err
 	}
 	code := exitcode.Interrupted

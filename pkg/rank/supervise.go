@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"assay/pkg/evidence"
+	"assay/pkg/phrase"
 	"assay/pkg/signame"
 )
 
@@ -66,6 +67,9 @@ type supervisor struct {
 	keep    bool // what the process leaves behind stays
 	told    bool // the tree has been told to end
 	killing int  // rounds of KILL
+
+	begun    time.Duration // how long the wrapper had been stopped when the watch began
+	credited time.Duration // of the time that it was stopped since, added to the limit
 }
 
 // watch waits until c and everything it left behind have ended, or c's time is
@@ -86,6 +90,7 @@ func (s *supervisor) run(ctx context.Context, c *child, limit time.Duration) end
 	s.timer = time.NewTimer(time.Hour)
 	s.timer.Stop()
 	defer s.timer.Stop()
+	s.begun = w.pulse.stoppedFor(time.Now())
 	if limit > 0 {
 		s.timer.Reset(limit)
 	}
@@ -205,6 +210,8 @@ func (s *supervisor) stop(sig os.Signal) {
 // of KILL. It reports whether there is nothing more to do.
 func (s *supervisor) escalate() bool {
 	switch {
+	case !s.told && s.creditStopped():
+		return false
 	case !s.told:
 		s.ending.timedOut = true
 		s.told = true
@@ -219,6 +226,19 @@ func (s *supervisor) escalate() bool {
 	s.w.tree.signal(syscall.SIGKILL)
 	s.timer.Reset(time.Second)
 	return false
+}
+
+// creditStopped adds the time that the wrapper was stopped, and its workload with
+// it, to the time limit.
+func (s *supervisor) creditStopped() bool {
+	more := s.w.pulse.stoppedFor(time.Now()) - s.begun - s.credited
+	if more <= 0 {
+		return false
+	}
+	s.credited += more
+	s.w.note("stopped for %s, which does not count towards the time limit", phrase.Seconds(more.Seconds()))
+	s.timer.Reset(more)
+	return true
 }
 
 // sweep ends what is left after everything that was to run has run.
@@ -254,6 +274,10 @@ func (w *wrapper) record(e ending, limit time.Duration) {
 		end.Signal = signame.Of(e.status.Signal())
 	default:
 		end.Outcome, end.ExitCode = evidence.OutcomeExited, e.status.ExitStatus()
+	}
+	if lost := w.pulse.stoppedFor(time.Now()); lost > 0 {
+		end.Message = sentence(end.Message, fmt.Sprintf("was stopped for %s while it ran, as by a scheduler that suspends a job; what was measured meanwhile means little",
+			phrase.Seconds(lost.Seconds())))
 	}
 	w.noteLeft(e)
 }

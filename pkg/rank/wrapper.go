@@ -34,6 +34,7 @@ type wrapper struct {
 	own   *os.File     // assay.log
 	tree  *tree
 	guard *guard
+	pulse *pulse
 
 	claims []*claim
 	noRoom error // nothing could be set aside for the end marker
@@ -144,6 +145,8 @@ func (w *wrapper) refuse(code string, exit int, format string, args ...any) {
 // execute does everything between the two markers. It never panics: whatever
 // goes wrong in here becomes part of the end marker.
 func (w *wrapper) execute(ctx context.Context) {
+	w.pulse = newPulse()
+	defer w.pulse.end()
 	defer w.protect(func() { w.settle(ctx) })
 	w.protect(func() {
 		var err error
