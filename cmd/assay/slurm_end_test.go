@@ -136,6 +136,21 @@ func cancels() map[string]func(*session) {
 				reasons(`CANCELLED job: the job was cancelled by somebody outside this run`, told, told, `CANCELLED squeue, sacct: .* said CANCELLED: by uid 0`)
 			s.match("the scheduler's last word", s.last("1"), "ended CANCELLED: by uid 0")
 		},
+		"scancel of the step": func(s *session) {
+			p, id := s.startRun(oneJob(2, entry(waitsFor("true")), object{"nodelist": "node[1-2]", "marker_grace": 1}))
+			s.awaitRanks("0", "1")
+			s.Cluster.Run("scancel", id+".0")
+			r := p.wait().is(6, "ERROR benchmark 1")
+			s.match("the first reason", r.stdout, `(?s).*the job was cancelled by somebody outside this run.*step 0 was cancelled by uid 0.*`)
+		},
+		"suspended": func(s *session) {
+			p, id := s.startRun(oneJob(2, merge(entry(`[ $RANK != 0 ] || echo performance: 7 tps; touch "$ASSAY_RESULTS_DIR/waits"; for i in $(seq 20); do sleep 0.1; done`), object{"timeout": 6}), on12()))
+			s.awaitRanks("0", "1")
+			s.Scontrol("suspend", id)
+			time.Sleep(6 * time.Second)
+			s.Scontrol("resume", id)
+			p.wait().is(0, "PASS benchmark 4").warnings(`RANK_NOTE rank 0 .* was stopped for .*`, `RANK_NOTE rank 1 .* was stopped for .*`)
+		},
 		"scancel after a metric": func(s *session) {
 			p, id := s.startRun(oneJob(2, entry(waitsFor("echo performance: 7 tps")), on12()))
 			s.awaitRanks("0", "1")

@@ -250,8 +250,11 @@ func (t *Target) conclude(jobs []job, views []view, heard time.Time, qerr, herr 
 		switch {
 		case o.NotLaunched != "":
 			o.NotLaunched += lastWords(j.Output, o.Restarts)
-		case o.Phase == evidence.PhaseEnded && o.Bad && !views[i].markers.complete():
-			o.Detail = strings.TrimPrefix(o.Detail+"; the batch script's last words"+lastWords(j.Output, o.Restarts), "; ")
+		case o.Phase == evidence.PhaseEnded && o.Word == "FAILED" && !views[i].markers.complete():
+			// Why a rank left no record, the one that started it may know.
+			if words, is := strings.CutPrefix(lastWords(j.Output, o.Restarts), ": "); is {
+				o.Detail = strings.TrimPrefix(o.Detail+"; the batch script wrote: "+words, "; ")
+			}
 		}
 		m.note(o, now)
 		out[i] = o
