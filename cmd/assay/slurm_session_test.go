@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+	"testing"
+	"time"
 
 	"assay/pkg/evidence"
 	"assay/pkg/report"
@@ -62,10 +64,24 @@ func (s *session) start(args ...string) *started {
 	return p
 }
 
+// runLimit is how long an assay may take: the longest scenario is an honest time
+// limit of a minute.
+const runLimit = 5 * time.Minute
+
+// endAfter ends an assay that waits for what never comes, and fails the test.
+func endAfter(t testing.TB, cmd *exec.Cmd) *time.Timer {
+	return time.AfterFunc(runLimit, func() {
+		t.Errorf("%v did not end within %s", cmd.Args[1:], runLimit)
+		_ = cmd.Process.Kill()
+	})
+}
+
 // wait waits for the end of an assay.
 func (p *started) wait() *result {
 	p.s.Helper()
+	limit := endAfter(p.s, p.cmd)
 	_ = p.cmd.Wait() // its code says it
+	limit.Stop()
 	r := &result{s: p.s, code: p.cmd.ProcessState.ExitCode(), stdout: p.stdout.String(), stderr: p.stderr.String()}
 	if strings.HasPrefix(r.stdout, "{") {
 		if err := json.Unmarshal([]byte(r.stdout), &r.run); err != nil {

@@ -65,10 +65,37 @@ launch() {
 		accounted || cmd+=(-s "openapi/v0.0.36,openapi/v0.0.37,openapi/v0.0.38") # not those of slurmdbd
 		cmd+=("127.0.0.1:$(($(conf SlurmctldPort) + 2))")
 		;;
-	*) cmd=(slurmd -D -N "$name") ;;
+	*)
+		launch_node "$name"
+		return
+		;;
 	esac
 	setsid "${cmd[@]}" </dev/null >>"$DIR/log/$name.out" 2>&1 9>&- &
 	echo $! >"$run/$name.pid"
+}
+
+# launch_node NODE starts a slurmd. One that crashes by itself is started again, and
+# the log says so: under many jobs at once, slurmd 22.05 sometimes finds its heap
+# damaged. One that was ended stays so.
+launch_node() {
+	local pid=$DIR/run/$1.pid
+	rm -f "$pid"
+	# shellcheck disable=SC2016 # it is the inner shell that expands
+	setsid bash -c '
+		while :; do
+			slurmd -D -N "$1" &
+			echo $! >"$2.new" && mv "$2.new" "$2"
+			code=0
+			wait $! || code=$?
+			case $code in
+			134 | 135 | 139) echo "cluster: slurmd of $1 crashed ($code) and is started again" ;;
+			*) break ;;
+			esac
+		done' keeper "$1" "$pid" </dev/null >>"$DIR/log/$1.out" 2>&1 9>&- &
+	for _ in {1..100}; do
+		[[ ! -e $pid ]] || return 0
+		sleep 0.05
+	done
 }
 
 # answers NAME says whether a daemon does its work.
