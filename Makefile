@@ -42,10 +42,12 @@ SLURM_PACKAGES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.
 
 test-slurm:
 	testdata/clusters/slurm/with $(or $(SLURM_DIR),/tmp/assay-slurm-$$$$) \
-		go test -race -tags slurm -count 1 -p 1 -parallel 16 -timeout 30m -run '$(SLURM_RUN)' $(SLURM_PACKAGES)
+		env GORACE=atexit_sleep_ms=0 go test -race -tags slurm -count 1 -p 1 -parallel 16 -timeout 30m -run '$(SLURM_RUN)' $(SLURM_PACKAGES)
 
+# The processes that tests start are race-enabled as well, and would each wait for a
+# second at their end.
 race:
-	go test -race ./...
+	GORACE=atexit_sleep_ms=0 go test -race ./...
 
 bench: build
 	go test -run "^$$" -bench . -benchtime 0.5s ./pkg/...

@@ -63,7 +63,8 @@ func TestFind(t *testing.T) {
 	if !found || !errors.Is(err, deploy.ErrIncomplete) {
 		t.Errorf("one of two ranks: found %t, %v", found, err)
 	}
-	if _, err := local.start(a, 1, 20000); err != nil {
+	second, err := local.start(a, 1, 20000)
+	if err != nil {
 		t.Fatal(err)
 	}
 	h, found, err := target(t).Find(t.Context(), a)
@@ -73,8 +74,10 @@ func TestFind(t *testing.T) {
 	if err := target(t).Cancel(t.Context(), h); err != nil {
 		t.Fatal(err)
 	}
-	for first.Alive() {
-		_ = waitAny(t.Context(), []process{first})
+	for _, p := range []process{first, second} {
+		for p.Alive() {
+			_ = waitAny(t.Context(), []process{p})
+		}
 	}
 }
 
