@@ -81,11 +81,18 @@ func (c *Cluster) JobState(id string) string {
 	return out
 }
 
-// NodeState returns the state of a node in lower case; `*` at its end means that
-// it does not answer.
+// NodeState returns the state of a node in lower case, with every flag that it has:
+// "idle", "down+not_responding". (sinfo shows one word, and which of several it
+// shows depends on the flags.)
 func (c *Cluster) NodeState(node string) string {
 	c.t.Helper()
-	return c.Run("sinfo", "--noheader", "--Node", "--nodes="+node, "--format=%T")
+	for word := range strings.FieldsSeq(c.Scontrol("show", "node", node)) {
+		if state, is := strings.CutPrefix(word, "State="); is {
+			return strings.ToLower(state)
+		}
+	}
+	c.t.Fatalf("scontrol shows no state of %s", node)
+	return ""
 }
 
 // Token makes a JWT with which a user may talk to slurmrestd.
