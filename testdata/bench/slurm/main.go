@@ -181,7 +181,7 @@ func (s *suite) waiting() error {
 		}
 		took := v.at.Sub(first[i].at)
 		s.rows = append(s.rows,
-			[]string{fmt.Sprintf("questions to the scheduler a minute, %d running jobs", counts[i]), fmt.Sprintf("%.1f", float64(v.queries-first[i].queries)/took.Minutes()), "", "", "equal for 1 and 200"},
+			[]string{fmt.Sprintf("questions to the scheduler a minute, %d running jobs", counts[i]), fmt.Sprintf("%.1f", float64(v.queries-first[i].queries)/took.Minutes()), "", "", "follows the age of the youngest job"},
 			[]string{fmt.Sprintf("processor time of assay and its commands meanwhile, %d jobs", counts[i]), fmt.Sprintf("%.2f %% of a core", 100*(v.cpu-first[i].cpu).Seconds()/took.Seconds()), "", "", "≤ 1 %"})
 	}
 	for _, w := range all {
