@@ -9,6 +9,9 @@
 # A pipe into grep does not use -q: it would end the writer with SIGPIPE, and
 # pipefail would call that a failure.
 
+# A daemon that crashes leaves no core where it happened to be started.
+ulimit -c 0
+
 say() { echo "slurm cluster: $*" >&2; }
 die() {
 	say "$*"
