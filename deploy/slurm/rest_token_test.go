@@ -124,6 +124,9 @@ func TestTokenClaims(t *testing.T) {
 func TestTokenOfAnotherUser(t *testing.T) {
 	self := identity{}.self()
 	if self == "" {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("this user has no name")
+		}
 		t.Skip("nobody knows the name of this user")
 	}
 	f := newFake(t, map[string]canned{"POST /slurm/v0.0.38/job/submit": {0, "submit.json"}})

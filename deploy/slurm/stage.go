@@ -4,12 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
+
+	"assay/pkg/durable"
 )
 
 // Stage implements deploy.Stager: the running binary, once per version.
@@ -34,23 +33,5 @@ func (t *Target) Stage(_ context.Context, runs string) (string, error) {
 	if _, err := in.Seek(0, io.SeekStart); err != nil {
 		return "", err
 	}
-	return path, place(in, dir, path)
-}
-
-// place copies a program to a path at once: nobody ever sees half of it.
-func place(in io.Reader, dir, path string) error {
-	tmp, err := os.CreateTemp(dir, ".assay-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // gone when it was moved
-	_, err = io.Copy(tmp, in)
-	err = errors.Join(err, tmp.Chmod(0o755), tmp.Sync(), tmp.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
+	return path, durable.Copy(path, in, 0o755)
 }

@@ -181,6 +181,9 @@ func TestFindWhatAnotherUserSubmitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Chown(launch, 12345, -1); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
 		t.Skipf("another user's file cannot be made: %v", err)
 	}
 	queue := `case "$*" in *--user=12345*) echo "12|RUNNING|0|0|17|12345|n1|` + testName + `|None";; esac`

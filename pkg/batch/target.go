@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -79,22 +77,14 @@ func (t *Target) Submit(ctx context.Context, a plan.Attempt) (deploy.Handle, err
 		return deploy.Handle{}, err
 	}
 	// What the scheduler would find out on a node, too late: it cannot write there.
-	if err := os.Mkdir(filepath.Join(a.Dir, "ranks"), 0o700); err != nil && !isDir(filepath.Join(a.Dir, "ranks")) {
+	if err := rundir.MakeRanksDir(a.Dir); err != nil {
 		return deploy.Handle{}, fmt.Errorf("%w: the ranks have no directory: %w", deploy.ErrRefused, err)
-	}
-	if info, err := os.Stat(a.Dir); err == nil {
-		_ = os.Chmod(filepath.Join(a.Dir, "ranks"), info.Mode()) // as shared as what it lies in
 	}
 	ref, err := t.s.Submit(ctx, a)
 	if err != nil {
 		return deploy.Handle{}, err
 	}
 	return t.handle(a, ref)
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }
 
 // Find implements deploy.Finder.
@@ -112,7 +102,7 @@ func (t *Target) handle(a plan.Attempt, ref Ref) (deploy.Handle, error) {
 	return deploy.Handle{Target: t.s.Name(), ID: ref.ID, Data: data}, err
 }
 
-// Decode reads the reference in a handle.
+// decode reads the reference in a handle.
 func (t *Target) decode(h deploy.Handle) (job, error) {
 	var j job
 	if h.Target != t.s.Name() {

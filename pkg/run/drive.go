@@ -88,7 +88,7 @@ type activeJob struct {
 // with one job, or with keeping a record, is told and returned at the end; it
 // does not keep the driver from the other jobs.
 func (d *Driver) Drive(ctx context.Context) (Outcome, error) {
-	f := &flight{}
+	f := &flight{unsettled: map[string]error{}, looked: map[string]int{}}
 	d.resume(ctx, f)
 	for {
 		d.heedCancel(ctx, f)
@@ -136,7 +136,7 @@ func (d *Driver) heedCancel(ctx context.Context, f *flight) {
 		return
 	}
 	f.stopping = true
-	d.cancelAll(ctx, f.active)
+	d.cancelAll(ctx, f)
 	for _, e := range f.queue {
 		d.failed(f, d.dropQueued(ctx, f, e, c.By))
 	}
@@ -147,23 +147,28 @@ func (d *Driver) heedCancel(ctx context.Context, f *flight) {
 const cancelsAtOnce = 8
 
 // cancelAll tells jobs to stop.
-func (d *Driver) cancelAll(ctx context.Context, jobs []activeJob) {
+func (d *Driver) cancelAll(ctx context.Context, f *flight) {
+	for i, err := range cancelEach(ctx, d.Target, f.handles()) {
+		if err != nil {
+			d.notice("job %s could not be cancelled: %v", f.active[i].attempt.Job.ID, err)
+		}
+	}
+}
+
+// cancelEach tells jobs to stop, and returns what went wrong with each.
+func cancelEach(ctx context.Context, t deploy.Target, handles []deploy.Handle) []error {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, cancelsAtOnce)
-	errs := make([]error, len(jobs))
-	for i, a := range jobs {
+	errs := make([]error, len(handles))
+	for i, h := range handles {
 		wg.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			errs[i] = d.Target.Cancel(ctx, a.handle)
+			errs[i] = t.Cancel(ctx, h)
 		})
 	}
 	wg.Wait()
-	for i, err := range errs {
-		if err != nil {
-			d.notice("job %s could not be cancelled: %v", jobs[i].attempt.Job.ID, err)
-		}
-	}
+	return errs
 }
 
 // dropQueued drops a job, unless it was submitted after all: that one is told to

@@ -68,7 +68,7 @@ func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 		d.notice("job %s: %v", e.ID, err)
 		_, err := d.settle(ctx, f, e, a, err)
 		return err
-	case errors.Is(err, deploy.ErrUnavailable) && !errors.Is(err, deploy.ErrNoTool) && f.unsubmitted+1 < submitTries:
+	case f.mayTryAgain(err):
 		f.again(e)
 		d.notice("job %s could not be submitted yet (%d in a row): %v", e.ID, f.unsubmitted, err)
 		return nil
@@ -78,6 +78,12 @@ func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 	f.unsubmitted = 0
 	d.adopt(f, a, h)
 	return d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h})
+}
+
+// mayTryAgain says whether an error is one of a target that may answer later, and
+// that has not been asked too often.
+func (f *flight) mayTryAgain(err error) bool {
+	return errors.Is(err, deploy.ErrUnavailable) && !errors.Is(err, deploy.ErrNoTool) && f.unsubmitted+1 < submitTries
 }
 
 // saidBy is what the target said, without the kind of error that it is.
@@ -97,9 +103,6 @@ func (f *flight) again(e rundir.Entry) {
 // asked for it. ambiguous is the answer to the submission, nil when the process
 // that submitted is gone.
 func (f *flight) settleLater(e rundir.Entry, ambiguous error) {
-	if f.unsettled == nil {
-		f.unsettled = map[string]error{}
-	}
 	f.unsettled[e.ID] = ambiguous
 	f.again(e)
 }
@@ -114,7 +117,7 @@ const settleLooks = 6
 func (d *Driver) settle(ctx context.Context, f *flight, e rundir.Entry, a plan.Attempt, ambiguous error) (done bool, err error) {
 	h, found, err := findJob(ctx, d.Run, d.Target, a)
 	switch {
-	case errors.Is(err, deploy.ErrUnavailable) && !errors.Is(err, deploy.ErrNoTool) && f.unsubmitted+1 < submitTries:
+	case f.mayTryAgain(err):
 		f.settleLater(e, ambiguous)
 		d.notice("%v (%d in a row)", err, f.unsubmitted)
 		return true, nil
@@ -128,14 +131,8 @@ func (d *Driver) settle(ctx context.Context, f *flight, e rundir.Entry, a plan.A
 	if done, err := d.finishForgotten(e, a); done || ambiguous == nil {
 		return done, err
 	}
-	if f.looked == nil {
-		f.looked = map[string]int{}
-	}
 	if f.looked[e.ID]++; f.looked[e.ID] >= settleLooks {
 		return true, d.giveUp(e, a, ambiguous)
-	}
-	if f.unsettled == nil {
-		f.unsettled = map[string]error{}
 	}
 	f.unsettled[e.ID] = ambiguous
 	f.queue = append(f.queue, e) // the others first

@@ -206,8 +206,6 @@ func Cancel(ctx context.Context, r *rundir.Run, t deploy.Target, c evidence.Canc
 	}
 	_, hs, err := handles(ctx, r, t, alone)
 	errs = append(errs, err)
-	for _, h := range hs {
-		errs = append(errs, t.Cancel(ctx, h))
-	}
+	errs = append(errs, cancelEach(ctx, t, hs)...)
 	return len(hs), errors.Join(errs...)
 }

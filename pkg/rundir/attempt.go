@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"assay/pkg/plan"
 	"assay/pkg/regular"
@@ -47,17 +48,30 @@ func ReadJobFile(path string) (plan.Attempt, error) {
 // private or as shared as the attempt directory, which has to be there: where it
 // is not, the evidence would end up on a disk that nobody looks at.
 func MakeRankDir(attemptDir string, rank int) (string, error) {
+	dir := RankDir(attemptDir, rank)
+	return dir, makeInAttempt(attemptDir, filepath.Dir(dir), dir)
+}
+
+// MakeRanksDir creates the directory that those of the ranks are in, as
+// MakeRankDir does.
+func MakeRanksDir(attemptDir string) error {
+	return makeInAttempt(attemptDir, filepath.Dir(RankDir(attemptDir, 0)))
+}
+
+func makeInAttempt(attemptDir string, dirs ...string) error {
 	info, err := os.Stat(attemptDir)
 	if err != nil {
-		return "", fmt.Errorf("the attempt directory cannot be seen from this node; the run directory must be on a filesystem that every node mounts: %w", err)
+		return fmt.Errorf("the attempt directory cannot be seen from this node; the run directory must be on a filesystem that every node mounts: %w", err)
 	}
-	dir := RankDir(attemptDir, rank)
-	for _, d := range []string{filepath.Dir(dir), dir} {
+	for _, d := range dirs {
 		if err := makeDir(d, info.Mode()&(fs.ModePerm|fs.ModeSetgid)); err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", err
+			return err
+		}
+		if at, err := os.Stat(d); err == nil && !at.IsDir() {
+			return &fs.PathError{Op: "mkdir", Path: d, Err: syscall.ENOTDIR}
 		}
 	}
-	return dir, nil
+	return nil
 }
 
 // AnyBegan says whether a rank of an attempt left a record of having begun or ended.

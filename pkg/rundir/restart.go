@@ -64,5 +64,5 @@ func submittedDir(dir string) (string, bool) {
 		return "", false
 	}
 	a.Dir = dir
-	return filepath.Join(filepath.Dir(dir), fmt.Sprint(a.SubmittedAs)), true
+	return a.Submitted().Dir, true
 }

@@ -125,6 +125,8 @@ func (f *facts) ended(r evidence.Rank, bad func(class, string, string, ...any) *
 			ft = bad(classCancelled, CodeCancelled, "was stopped: the run was cancelled by %s", f.e.Cancel.By)
 		case f.e.Scheduler != nil && (f.e.Scheduler.Bad || f.cancelledElsewhere()):
 			ft = bad(classStopped, CodeRankSignal, "was told to stop by %s", signalName(r))
+		case f.over() && f.e.Scheduler.Word == "": // it could not be asked, which blames nobody
+			ft = bad(classUnreadable, CodeSchedUnknown, "was told to stop by %s, and how the job ended is not known", signalName(r))
 		default:
 			ft = bad(classFailed, CodeRankSignal, "was told to stop by %s, and nobody says why", signalName(r))
 		}
