@@ -102,8 +102,8 @@ func places() map[string]func(*session) {
 				object{"multiple_results": "results.csv"})
 			s.run(oneJob(2, model, object{"results_dir": "gathered"})).is(0, "PASS").warnings()
 			for rank, want := range map[string]string{"rank-0": "0\n", "rank-1": "1\n"} {
-				s.match("what "+rank+" left", s.awaitFile(filepath.Join(s.dir, "gathered", "r", "job", rank, "rank")), want)
-				s.awaitFile(filepath.Join(s.dir, "gathered", "r", "job", rank, "results.csv"))
+				s.match("what "+rank+" left", s.awaitFile(filepath.Join(s.dir, "gathered", "r", "job", "1", rank, "rank")), want)
+				s.awaitFile(filepath.Join(s.dir, "gathered", "r", "job", "1", rank, "results.csv"))
 			}
 		},
 		"values of an env_file are kept nowhere": func(s *session) {

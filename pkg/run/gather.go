@@ -16,7 +16,7 @@ import (
 )
 
 // gather copies the results files of the ranks to where the manifest wants them
-// besides: RESULTS_DIR/<run id>/<job>/rank-<n>/. The run directory stays what is
+// besides: RESULTS_DIR/<run id>/<job>/<attempt>/rank-<n>/. The run directory stays what is
 // judged, so a failure is told and decides nothing.
 func gather(r *rundir.Run, rep report.Run, notice func(string)) {
 	for _, j := range rep.Jobs {
@@ -28,7 +28,7 @@ func gather(r *rundir.Run, rep report.Run, notice func(string)) {
 		if err != nil || a.Job.ResultsDir == "" {
 			continue // what is wrong with the job file is told by its verdict
 		}
-		to := filepath.Join(a.Job.ResultsDir, r.Ledger.RunID, j.ID)
+		to := filepath.Join(a.Job.ResultsDir, r.Ledger.RunID, j.ID, strconv.Itoa(a.Number))
 		for rank := range a.Job.WorldSize {
 			from := filepath.Join(rundir.RankDir(dir, rank), rundir.ResultsDir)
 			if err := copyFiles(from, filepath.Join(to, "rank-"+strconv.Itoa(rank)), r.FileMode()); err != nil {
