@@ -22,7 +22,7 @@ var layers = []struct {
 	packages string
 	reason   string
 }{
-	{"pkg/exitcode pkg/phrase pkg/spelling pkg/hostlist pkg/signame pkg/procfs pkg/regular", "leaves: the one table of exit codes, words for people, words that were meant, host lists, names of signals, regular files"},
+	{"pkg/exitcode pkg/phrase pkg/spelling pkg/hostlist pkg/signame pkg/procfs pkg/regular pkg/environ", "leaves: the one table of exit codes, words for people, words that were meant, host lists, names of signals, regular files, environments"},
 	{"schemas templates pkg/durable pkg/logtail", "leaves: embedded files, and files as such"},
 	{"pkg/metric pkg/launcher", "core: what a measurement is, what starts ranks"},
 	{"pkg/threshold", "core: what a measurement is compared with"},

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"assay/deploy"
+	"assay/pkg/environ"
 )
 
 // asFailure returns a failed command.
@@ -70,7 +71,7 @@ func (s *scheduler) userName() string {
 	if u, err := user.LookupId(uid()); err == nil {
 		return u.Username
 	}
-	return lookupEnv(s.tools.env, "USER")
+	return environ.Get(s.tools.env, "USER")
 }
 
 // decideAccount says what of a wish the database does not know. Where the site

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"assay/deploy"
+	"assay/pkg/environ"
 	"assay/pkg/phrase"
 	"assay/pkg/plan"
 )
@@ -38,7 +39,7 @@ type NodeLook struct {
 // LookFromNode looks at the directory of a check from a node: it reads the file
 // that was just written there, and leaves one of its own, by rename.
 func LookFromNode(env []string, dir, name string, programs []string) NodeLook {
-	look := NodeLook{Node: lookupEnv(env, "SLURMD_NODENAME"), Programs: map[string]string{}}
+	look := NodeLook{Node: environ.Get(env, "SLURMD_NODENAME"), Programs: map[string]string{}}
 	here, err := os.ReadFile(filepath.Join(dir, hereFile))
 	look.Here = string(here)
 	if err == nil {

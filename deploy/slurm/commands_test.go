@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/pkg/batch"
+	"assay/pkg/environ"
 )
 
 // The job that the tests ask about.
@@ -37,7 +38,7 @@ func commands(t *testing.T, scripts map[string]string) tools {
 // called are the calls of commands so far, one line each.
 func called(t *testing.T, tools tools) []string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(lookupEnv(tools.env, "PATH"), "log"))
+	data, err := os.ReadFile(filepath.Join(environ.Get(tools.env, "PATH"), "log"))
 	if os.IsNotExist(err) {
 		return nil
 	}

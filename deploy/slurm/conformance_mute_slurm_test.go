@@ -20,6 +20,7 @@ import (
 
 	"assay/deploy"
 	"assay/deploy/deploytest"
+	"assay/pkg/environ"
 	"assay/pkg/plan"
 )
 
@@ -53,7 +54,7 @@ func (h *harness) muteCommands(t *testing.T, way deploytest.Way, job plan.Job) (
 		}
 	}
 	env := h.Env()
-	target := h.target(append(env, "PATH="+bin+":"+lookupEnv(env, "PATH")))
+	target := h.target(append(env, "PATH="+bin+":"+environ.Get(env, "PATH")))
 	t.Cleanup(func() { noneWith(t, bin) })
 	return target, job, func(on bool) {
 		target.s.tools.limit = limitOf(on)

@@ -14,6 +14,7 @@ import (
 
 	"assay/deploy"
 	"assay/pkg/batch"
+	"assay/pkg/environ"
 	"assay/pkg/hostlist"
 	"assay/pkg/plan"
 	"assay/pkg/procfs"
@@ -28,7 +29,7 @@ type alloc struct {
 // allocation says whether this process runs inside an allocation, where jobs are
 // steps of it.
 func allocation(env []string) (alloc, bool) {
-	a := alloc{id: lookupEnv(env, "SLURM_JOB_ID"), nodes: lookupEnv(env, "SLURM_JOB_NODELIST")}
+	a := alloc{id: environ.Get(env, "SLURM_JOB_ID"), nodes: environ.Get(env, "SLURM_JOB_NODELIST")}
 	return a, a.id != ""
 }
 
@@ -161,7 +162,7 @@ func (s *scheduler) inPlaceEnv() []string {
 			env = append(env, kv)
 		}
 	}
-	if lookupEnv(s.opt.Env, "SLURM_STEP_ID") != "" {
+	if environ.Get(s.opt.Env, "SLURM_STEP_ID") != "" {
 		// This process is a step itself and may hold what the steps of the job need.
 		env = append(env, "SLURM_OVERLAP=1")
 	}

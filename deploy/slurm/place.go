@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"assay/pkg/environ"
 	"assay/pkg/hostlist"
 	"assay/pkg/plan"
 )
@@ -24,24 +25,24 @@ type Here struct {
 
 // WhereAmI reads the environment that SLURM gave this process.
 func WhereAmI(env []string) (Here, error) {
-	h := Here{Rank: -1, Node: lookupEnv(env, "SLURMD_NODENAME")}
-	if v := lookupEnv(env, "SLURM_PROCID"); v != "" && lookupEnv(env, "SLURM_STEP_ID") != "" {
+	h := Here{Rank: -1, Node: environ.Get(env, "SLURMD_NODENAME")}
+	if v := environ.Get(env, "SLURM_PROCID"); v != "" && environ.Get(env, "SLURM_STEP_ID") != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil {
 			return h, fmt.Errorf("SLURM_PROCID=%q is no rank", v)
 		}
 		h.Rank = n
 	}
-	if v := lookupEnv(env, "SLURM_RESTART_COUNT"); v != "" {
+	if v := environ.Get(env, "SLURM_RESTART_COUNT"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 0 {
 			return h, fmt.Errorf("SLURM_RESTART_COUNT=%q is no number of restarts", v)
 		}
 		h.Restarts = n
 	}
-	list := lookupEnv(env, "SLURM_STEP_NODELIST")
+	list := environ.Get(env, "SLURM_STEP_NODELIST")
 	if list == "" {
-		list = lookupEnv(env, "SLURM_JOB_NODELIST")
+		list = environ.Get(env, "SLURM_JOB_NODELIST")
 	}
 	if list == "" {
 		return h, errors.New("neither SLURM_STEP_NODELIST nor SLURM_JOB_NODELIST is set: this is no process of a SLURM job")
@@ -71,7 +72,7 @@ func Meet(ctx context.Context, env []string, h Here, j plan.Job) (Place, error) 
 	port := j.MasterPort
 	if port == 0 {
 		var err error
-		if port, err = freePort(lookupEnv(env, "SLURM_JOB_ID")); err != nil {
+		if port, err = freePort(environ.Get(env, "SLURM_JOB_ID")); err != nil {
 			return Place{}, err
 		}
 	}

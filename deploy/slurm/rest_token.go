@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"assay/pkg/environ"
 	"assay/pkg/regular"
 )
 
@@ -37,7 +38,7 @@ const maxToken = 64 << 10
 // token reads the token. Its errors never quote it.
 func (w identity) token() (token, error) {
 	if w.tokenFile == "" {
-		return parseToken(lookupEnv(w.env, "SLURM_JWT"), "the variable SLURM_JWT")
+		return parseToken(environ.Get(w.env, "SLURM_JWT"), "the variable SLURM_JWT")
 	}
 	f, err := regular.Open(w.tokenFile)
 	if err != nil {
@@ -115,14 +116,14 @@ func (w identity) name(t token) string {
 // self is the name of the user of this process.
 func (w identity) self() string {
 	for _, v := range []string{"USER", "LOGNAME"} {
-		if name := lookupEnv(w.env, v); name != "" && w.isSelf(name) {
+		if name := environ.Get(w.env, v); name != "" && w.isSelf(name) {
 			return name
 		}
 	}
 	if u, err := user.LookupId(uid()); err == nil {
 		return u.Username
 	}
-	return lookupEnv(w.env, "USER")
+	return environ.Get(w.env, "USER")
 }
 
 // isSelf reports whether a name is this process's user, as far as can be known.

@@ -14,6 +14,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"assay/pkg/batch"
+	"assay/pkg/environ"
 	"assay/pkg/exitcode"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
@@ -124,7 +125,7 @@ func (s *scheduler) environment() []variable {
 		"PATH", "LD_LIBRARY_PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ",
 		"MODULEPATH", "MODULESHOME", "MODULES_CMD", "LMOD_CMD", "LMOD_DIR", "LMOD_PKG",
 	} {
-		if v := lookupEnv(s.opt.Env, name); v != "" {
+		if v := environ.Get(s.opt.Env, name); v != "" {
 			kept = append(kept, variable{name, v})
 		}
 	}

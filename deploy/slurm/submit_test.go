@@ -14,6 +14,7 @@ import (
 
 	"assay/deploy"
 	"assay/pkg/batch"
+	"assay/pkg/environ"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
 )
@@ -106,7 +107,7 @@ func TestToolsThatAreNotThere(t *testing.T) {
 		"squeue":  func() error { _, err := s.Queue(t.Context(), []batch.Ref{testRef()}); return err },
 		"scancel": func() error { return s.Cancel(t.Context(), testRef()) },
 	} {
-		if err := f(); !errors.Is(err, deploy.ErrUnavailable) || !strings.Contains(err.Error(), "there is no "+name+" in PATH ("+lookupEnv(tools.env, "PATH")) {
+		if err := f(); !errors.Is(err, deploy.ErrUnavailable) || !strings.Contains(err.Error(), "there is no "+name+" in PATH ("+environ.Get(tools.env, "PATH")) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"assay/deploy"
+	"assay/pkg/environ"
 	"assay/pkg/phrase"
 )
 
@@ -103,7 +104,7 @@ func ownWords(name, text string) string {
 
 // find looks for a command in the PATH of the environment.
 func (t tools) find(name string) (string, error) {
-	path := lookupEnv(t.env, "PATH")
+	path := environ.Get(t.env, "PATH")
 	for _, dir := range filepath.SplitList(path) {
 		if full, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
 			return full, nil
@@ -136,14 +137,4 @@ func (t tools) own() []string {
 		}
 	}
 	return env
-}
-
-// lookupEnv returns the last value of a variable in a list of KEY=VALUE, or "".
-func lookupEnv(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
-			return value
-		}
-	}
-	return ""
 }

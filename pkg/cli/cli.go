@@ -18,6 +18,7 @@ import (
 	"assay/deploy"
 	"assay/deploy/local"
 	"assay/deploy/slurm"
+	"assay/pkg/environ"
 	"assay/pkg/exitcode"
 	"assay/templates"
 )
@@ -49,15 +50,7 @@ func System(version string) IO {
 }
 
 // getenv returns a variable of the environment, or "".
-func (s IO) getenv(name string) string {
-	value := ""
-	for _, kv := range s.Env {
-		if k, v, _ := strings.Cut(kv, "="); k == name {
-			value = v
-		}
-	}
-	return value
-}
+func (s IO) getenv(name string) string { return environ.Get(s.Env, name) }
 
 // color says whether escapes may be written to a stream that is a terminal.
 func (s IO) color(tty bool) bool {

@@ -48,16 +48,6 @@ func (v *variables) list() []string {
 	return out
 }
 
-// lookup returns the value of a variable in a list of KEY=VALUE, or "".
-func lookup(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
 // rankEnv puts the manifest's variables, and then the rank's own, on top of the
 // inherited environment and the env_file.
 func (w *wrapper) rankEnv(env []string) []string {

@@ -3,6 +3,8 @@ package rank
 import (
 	"strconv"
 	"strings"
+
+	"assay/pkg/environ"
 )
 
 // setGPUs says which GPUs the rank may use. What the manifest or the env_file
@@ -30,7 +32,7 @@ func (w *wrapper) shareOut(v *variables) {
 	default:
 		return
 	}
-	inherited := lookup(w.options.Env, name)
+	inherited := environ.Get(w.options.Env, name)
 	if v.values[name] != inherited {
 		return // chosen by the env_file or the manifest
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"assay/pkg/environ"
 	"assay/pkg/regular"
 	"assay/pkg/rundir"
 )
@@ -49,7 +50,7 @@ func notRunnableExit(err error) int {
 // prepare builds the working directory and looks at what lies there before
 // anything runs.
 func (w *wrapper) prepare(env []string) *prepared {
-	p := &prepared{env: env, modelDir: lookup(env, "MODEL_DIR"), work: filepath.Join(w.dir, rundir.WorkDir)}
+	p := &prepared{env: env, modelDir: environ.Get(env, "MODEL_DIR"), work: filepath.Join(w.dir, rundir.WorkDir)}
 	switch {
 	case p.modelDir == "":
 		p.modelDir = w.attempt.Job.ModelDir
@@ -171,7 +172,7 @@ func (p *prepared) find(argv []string) (command, error) {
 	case strings.Contains(name, "/"):
 		candidates = []string{filepath.Join(p.work, name), filepath.Join(p.source, name)}
 	default:
-		path := lookup(p.env, "PATH")
+		path := environ.Get(p.env, "PATH")
 		if path == "" {
 			path = "/usr/local/bin:/usr/bin:/bin"
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"assay/pkg/environ"
 	"assay/pkg/launcher"
 )
 
@@ -39,7 +40,7 @@ func (w *wrapper) oneLayer(v *variables) {
 			w.drop(v, name)
 		}
 	}
-	if v.values[rayKeepsHIP] == lookup(w.options.Env, rayKeepsHIP) {
+	if v.values[rayKeepsHIP] == environ.Get(w.options.Env, rayKeepsHIP) {
 		v.unset(rayKeepsHIP) // of a container image; it makes Ray ignore what HIP shows
 	}
 }
@@ -92,7 +93,7 @@ func within(devices, positions string) string {
 // drop removes a variable, and tells when it was not just inherited.
 func (w *wrapper) drop(v *variables, name string) {
 	value, set := v.values[name]
-	if set && value != lookup(w.options.Env, name) {
+	if set && value != environ.Get(w.options.Env, name) {
 		w.note("%s is not passed on: launcher %s runs on Ray, which takes the variable of one vendor only", name, w.attempt.Job.Launcher)
 	}
 	v.unset(name)

@@ -19,6 +19,7 @@ import (
 
 	"assay/deploy"
 	"assay/pkg/envfile"
+	"assay/pkg/environ"
 	"assay/pkg/exitcode"
 	"assay/pkg/manifest"
 	"assay/pkg/plan"
@@ -83,7 +84,7 @@ func (p *Prepared) resolveModelDirs(ctx context.Context, root string) error {
 			}
 			fromFile, _ = vars.Lookup("MODEL_DIR")
 		}
-		dir := firstNonEmpty(job.Env["MODEL_DIR"], fromFile, getenv(p.Env, "MODEL_DIR"))
+		dir := firstNonEmpty(job.Env["MODEL_DIR"], fromFile, environ.Get(p.Env, "MODEL_DIR"))
 		job.ModelDir = modelRoot(root, dir)
 	}
 	return nil
@@ -110,17 +111,6 @@ func firstNonEmpty(values ...string) string {
 		}
 	}
 	return ""
-}
-
-// getenv returns the last value of name in an environment.
-func getenv(env []string, name string) string {
-	value := ""
-	for _, kv := range env {
-		if k, v, _ := strings.Cut(kv, "="); k == name {
-			value = v
-		}
-	}
-	return value
 }
 
 // Check asks the target what would fail, when it can tell. notice is told what it
@@ -232,7 +222,7 @@ func (p *Prepared) Create(ctx context.Context, s Settings, t deploy.Target) (*ru
 		Version: rundir.LedgerVersion, RunID: s.RunID, Nonce: randomHex(16), ManifestDigest: Digest(p.Manifest),
 		ManifestPath: path, Target: t.Name(), CreatedAt: s.Now.UTC(),
 		Concurrency: max(1, s.Concurrency), Strict: p.Strict, PerfCSV: perf, Shared: s.Shared,
-		Pipeline: getenv(p.Env, "pipeline"), BuildNumber: getenv(p.Env, "BUILD_NUMBER"),
+		Pipeline: environ.Get(p.Env, "pipeline"), BuildNumber: environ.Get(p.Env, "BUILD_NUMBER"),
 	}
 	for _, j := range p.Jobs {
 		l.Jobs = append(l.Jobs, rundir.Entry{ID: j.ID, Key: j.Key})
