@@ -54,8 +54,9 @@ launch() {
 	alive "$name" && return
 	case $name in
 	dockerd)
-		end_rest                     # dockerd does not find the containerd of one that died
-		rm -f "$DIR/run/dockerd.own" # and refuses to start while this names any process
+		end_rest
+		# It would refuse to start, or not start its containerd, while one of these names a process.
+		rm -f "$DIR/run/dockerd.own" "$DIR/exec/containerd/containerd.pid"
 		cmd=(/usr/sbin/dockerd --config-file="$DIR/daemon.json" --host="$DOCKER_HOST" --pidfile="$DIR/run/dockerd.own"
 			--data-root="$DIR/data" --exec-root="$DIR/exec"
 			--bridge=none --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false)
