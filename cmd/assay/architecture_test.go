@@ -30,7 +30,7 @@ var layers = []struct {
 	{"pkg/verdict pkg/manifest", "core: the judgement, the manifest"},
 	{"pkg/plan", "core: from manifest to jobs"},
 	{"deploy", "the target seam"},
-	{"pkg/rundir pkg/envfile pkg/document pkg/probe pkg/report", "edges that know files, processes, formats"},
+	{"pkg/rundir pkg/envfile pkg/document pkg/probe pkg/report pkg/container", "edges that know files, processes, formats"},
 	{"pkg/rank pkg/collect pkg/discover pkg/perfcsv pkg/batch", "what works on them"},
 	{"deploy/local deploy/slurm deploy/deploytest deploy/slurm/slurmtest", "the targets, the suite that each passes, and the cluster that tests use"},
 	{"pkg/lint", "checks every kind of file"},
