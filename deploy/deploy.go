@@ -153,6 +153,24 @@ type Stager interface {
 	Stage(ctx context.Context, runs string) (string, error)
 }
 
+// Follower is a target whose ranks leave their records where this process does not
+// see them.
+type Follower interface {
+	// Follow brings what the ranks of a job leave into its attempt directory, from
+	// now until the job is over or ctx ends, and returns at once. Once it was called,
+	// Observe says that the job has ended only when all is there that can be had,
+	// and names what could not. Following a job twice is no error.
+	Follow(ctx context.Context, a plan.Attempt, h Handle)
+}
+
+// Cleaner is a target that still has something of a job that is over.
+type Cleaner interface {
+	// Clean removes it, as the job's own settings say, once what the job left is in
+	// hand and judged. passed says that the verdict is PASS. Cleaning twice is no
+	// error.
+	Clean(ctx context.Context, a plan.Attempt, h Handle, passed bool) error
+}
+
 // Lister is a target that can list the jobs that any run of this user submitted.
 type Lister interface {
 	List(context.Context) ([]Listed, error)

@@ -23,7 +23,7 @@ var layers = []struct {
 	reason   string
 }{
 	{"pkg/exitcode pkg/phrase pkg/spelling pkg/hostlist pkg/signame pkg/procfs pkg/regular pkg/environ", "leaves: the one table of exit codes, words for people, words that were meant, host lists, names of signals, regular files, environments"},
-	{"schemas templates pkg/durable pkg/logtail", "leaves: embedded files, and files as such"},
+	{"schemas templates pkg/durable pkg/logtail pkg/pod", "leaves: embedded files, files as such, and what a rank in a pod and whoever watches it agree on"},
 	{"pkg/metric pkg/launcher", "core: what a measurement is, what starts ranks"},
 	{"pkg/threshold", "core: what a measurement is compared with"},
 	{"pkg/evidence pkg/card", "core: what is known, what is declared"},
@@ -32,7 +32,7 @@ var layers = []struct {
 	{"deploy", "the target seam"},
 	{"pkg/rundir pkg/envfile pkg/document pkg/probe pkg/report pkg/container", "edges that know files, processes, formats"},
 	{"pkg/rank pkg/collect pkg/discover pkg/perfcsv pkg/batch", "what works on them"},
-	{"deploy/local deploy/slurm deploy/deploytest deploy/slurm/slurmtest", "the targets, the suite that each passes, and the cluster that tests use"},
+	{"deploy/local deploy/slurm deploy/k8s deploy/deploytest deploy/slurm/slurmtest deploy/k8s/k8stest", "the targets, the suite that each passes, and the cluster that tests use"},
 	{"pkg/lint", "checks every kind of file"},
 	{"pkg/build pkg/run", "the flows"},
 	{"pkg/progress", "shows a flow"},
@@ -41,7 +41,7 @@ var layers = []struct {
 }
 
 // pure packages do no I/O and read no clock.
-var pure = strings.Fields("pkg/verdict pkg/evidence pkg/plan pkg/metric pkg/threshold pkg/manifest pkg/card pkg/launcher pkg/spelling pkg/phrase pkg/hostlist")
+var pure = strings.Fields("pkg/verdict pkg/evidence pkg/plan pkg/metric pkg/threshold pkg/manifest pkg/card pkg/launcher pkg/spelling pkg/phrase pkg/hostlist pkg/pod")
 
 // impure imports are those that reach outside the process.
 var impure = []string{"os", "os/", "net", "net/", "syscall", "golang.org/x/sys/", "io/ioutil", "log", "math/rand", "math/rand/v2", "crypto/rand", "embed"}

@@ -67,6 +67,7 @@ type End struct {
 	Results        *Results  `json:"results,omitempty"` // present when the card declares multiple_results, or nothing was measured and a file looks like it
 	Metrics        bool      `json:"metrics,omitempty"` // metrics.json lies beside this file
 	Lost           string    `json:"lost,omitempty"`    // what of the evidence could not be kept, and why
+	By             string    `json:"by,omitempty"`      // who wrote this for a rank that could not: the target's name
 	Stdout         Log       `json:"stdout"`
 	Stderr         Log       `json:"stderr"`
 }
@@ -178,6 +179,8 @@ type Observation struct {
 	// target knows that it was for no fault of a rank: it could not be started on
 	// its nodes.
 	NotLaunched string `json:"not_launched,omitempty"`
+	// NotLaunchedCode is the reason code of that; empty: LAUNCH_REFUSED.
+	NotLaunchedCode string `json:"not_launched_code,omitempty"`
 	// Restarts is how often the target started the job again; the rest of the
 	// observation is about the newest start. Earlier is how the others ended.
 	Restarts int       `json:"restarts,omitempty"`
@@ -191,6 +194,9 @@ type Observation struct {
 type Earlier struct {
 	Word  string `json:"word"` // "NODE_FAIL", "PREEMPTED", "REQUEUED" …
 	Nodes string `json:"nodes,omitempty"`
+	// Rank is set where the target started a single rank again and left the others
+	// alone. That is no restart of the job.
+	Rank *int `json:"rank,omitempty"`
 }
 
 // Same says whether two observations say the same, whenever that was.

@@ -127,15 +127,18 @@ type K8s struct {
 	OutputDir                string                     `json:"output_dir"`
 	Secrets                  Secrets                    `json:"secrets"`
 
-	RunnerImage   string          `json:"runner_image"`
-	Wrapper       json.RawMessage `json:"wrapper"`
-	MaxPending    card.Scalar     `json:"max_pending"`
-	Cleanup       card.Scalar     `json:"cleanup"`
-	HostNetwork   card.Flag       `json:"host_network"`
-	PriorityClass string          `json:"priority_class"`
-	Volumes       json.RawMessage `json:"volumes"`
-	JobSet        json.RawMessage `json:"jobset"`
-	Queue         string          `json:"queue"`
+	RunnerImage   string      `json:"runner_image"`
+	Wrapper       string      `json:"wrapper"`
+	MaxPending    card.Scalar `json:"max_pending"`
+	MarkerGrace   card.Scalar `json:"marker_grace"`
+	Cleanup       string      `json:"cleanup"`
+	HostNetwork   card.Flag   `json:"host_network"`
+	PriorityClass string      `json:"priority_class"`
+	Volumes       []Volume    `json:"volumes"`
+	ShmSize       card.Scalar `json:"shm_size"`
+	RootWait      card.Scalar `json:"root_wait"`
+	JobSet        card.Flag   `json:"jobset"`
+	Queue         string      `json:"queue"`
 }
 
 // Secrets says how a k8s target gets at secrets.
@@ -143,4 +146,15 @@ type Secrets struct {
 	Strategy             string     `json:"strategy"`
 	ImagePullSecretNames card.Words `json:"image_pull_secret_names"`
 	RuntimeSecretName    string     `json:"runtime_secret_name"`
+}
+
+// Volume is a volume of the pods of a k8s target: a directory of the node or a
+// claim.
+type Volume struct {
+	MountPath string `json:"mountPath"`
+	HostPath  string `json:"hostPath"`
+	Claim     string `json:"claim"`
+	SubPath   string `json:"subPath"`
+	ReadOnly  bool   `json:"readOnly"`
+	Results   bool   `json:"results"`
 }

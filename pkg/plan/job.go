@@ -43,6 +43,7 @@ type Job struct {
 	MarkerGraceSeconds int    `json:"marker_grace_seconds,omitempty"` // how long records of ranks are awaited after the job's end
 	ResultsDir         string `json:"results_dir,omitempty"`          // absolute; where results files are gathered besides
 	Slurm              *Slurm `json:"slurm,omitempty"`                // target slurm only
+	K8s                *K8s   `json:"k8s,omitempty"`                  // target k8s only
 
 	Expect verdict.Expectation `json:"expect"`
 }

@@ -147,6 +147,8 @@ func (p *planner) job(e manifest.Entry) Job {
 	}
 	p.slurm(e, &job)
 	job.Expect = p.expect(e, job)
+	p.k8s(e, &job)
+	job.Expect.Unwrapped = job.K8s != nil && job.K8s.Unwrapped
 	p.checkEntry(e, job)
 	return job
 }

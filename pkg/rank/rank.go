@@ -22,6 +22,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"assay/pkg/exitcode"
 	"assay/pkg/plan"
@@ -45,6 +46,16 @@ type Options struct {
 	MasterPort int      // 0: the job's own
 	Node       string   // the scheduler's name of this node; empty: the host name
 	Hosts      []string // of the nodes in their order, that of rank 0 first; empty: not known
+
+	// Contained says that whoever started this process in a container has applied the
+	// modules and the env_file: they are in Env.
+	Contained bool
+	// RootWait is how long to wait for MasterAddr to resolve before the workload
+	// starts; 0: not at all.
+	RootWait time.Duration
+	// EchoOut and EchoErr get the output of the workload and of the scripts around
+	// it besides the files; nil: nobody does.
+	EchoOut, EchoErr io.Writer
 
 	Env     []string         // inherited environment, as KEY=VALUE
 	Stderr  io.Writer        // for what cannot be said in the rank's own log; may be nil

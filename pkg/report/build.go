@@ -70,8 +70,21 @@ func NewJob(h JobHeader, e evidence.Evidence, v verdict.Verdict) Job {
 	j.StartedAt, j.FinishedAt = span(e.Ranks)
 	if o := e.Scheduler; o != nil {
 		j.Scheduler = &Scheduler{Source: valid(o.Source), JobID: valid(o.JobID), State: valid(o.Word), Detail: valid(o.Detail), Restarts: o.Restarts}
+		j.Attempts += restartsOfRanks(o)
 	}
 	return j
+}
+
+// restartsOfRanks is how often the rank that was started most was started again.
+func restartsOfRanks(o *evidence.Observation) int {
+	most, of := 0, map[int]int{}
+	for _, e := range o.Earlier {
+		if e.Rank != nil {
+			of[*e.Rank]++
+			most = max(most, of[*e.Rank])
+		}
+	}
+	return most
 }
 
 func newRank(r evidence.Rank) Rank {

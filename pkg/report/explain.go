@@ -91,7 +91,11 @@ func targetLines(e evidence.Evidence) []string {
 		lines = append(lines, "no observation, from which nothing is concluded")
 	}
 	for i, start := range earlier(e.Scheduler) {
-		lines = append(lines, detail(fmt.Sprintf("start %d: %s", i+1, start.Word), start.Nodes))
+		name := fmt.Sprintf("start %d", i+1)
+		if start.Rank != nil {
+			name = fmt.Sprintf("an earlier start of rank %d", *start.Rank)
+		}
+		lines = append(lines, detail(name+": "+start.Word, start.Nodes))
 	}
 	if e.Cancel != nil {
 		lines = append(lines, "cancelled by "+e.Cancel.By)

@@ -13,6 +13,7 @@ import (
 	"assay/pkg/plan"
 	"assay/pkg/report"
 	"assay/pkg/rundir"
+	"assay/pkg/verdict"
 )
 
 // Event is one step of a run, for whoever shows progress.
@@ -187,7 +188,7 @@ func (d *Driver) dropQueued(ctx context.Context, f *flight, e rundir.Entry, by s
 	case err != nil:
 		return err
 	case found:
-		d.adopt(f, a, h)
+		d.adopt(ctx, f, a, h)
 		return d.Target.Cancel(ctx, h)
 	}
 	if done, err := d.finishForgotten(e, a); done {
@@ -223,9 +224,26 @@ func (f *flight) handles() []deploy.Handle {
 
 // finish judges a job and keeps the verdict beside its evidence.
 func (d *Driver) finish(e rundir.Entry) error {
+	_, err := d.conclude(e)
+	return err
+}
+
+func (d *Driver) conclude(e rundir.Entry) (report.Job, error) {
 	j := judgeJob(d.Run, e)
 	d.event(Event{Kind: EventEnded, Job: &plan.Job{ID: e.ID, Key: e.Key}, Result: &j})
-	return writeJobVerdict(d.Run, j)
+	return j, writeJobVerdict(d.Run, j)
+}
+
+// clean lets the target remove what it still has of a job, once its verdict is kept.
+func clean(ctx context.Context, t deploy.Target, a plan.Attempt, h deploy.Handle, j report.Job) error {
+	c, ok := t.(deploy.Cleaner)
+	if !ok || j.Verdict == verdict.Pending {
+		return nil
+	}
+	if err := c.Clean(ctx, a, h, j.Verdict == verdict.Pass); err != nil {
+		return fmt.Errorf("job %s: what the target has of it could not be removed: %w", j.ID, err)
+	}
+	return nil
 }
 
 func (d *Driver) event(e Event) {

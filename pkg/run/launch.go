@@ -76,7 +76,7 @@ func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 		return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, saidBy(err), nil), d.finish(e))
 	}
 	f.unsubmitted = 0
-	d.adopt(f, a, h)
+	d.adopt(ctx, f, a, h)
 	return d.Run.WriteLaunch(a.Dir, rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Handle: &h})
 }
 
@@ -125,7 +125,7 @@ func (d *Driver) settle(ctx context.Context, f *flight, e rundir.Entry, a plan.A
 		return true, err
 	case found:
 		f.unsubmitted = 0
-		d.adopt(f, a, h)
+		d.adopt(ctx, f, a, h)
 		return true, nil
 	}
 	if done, err := d.finishForgotten(e, a); done || ambiguous == nil {

@@ -36,7 +36,13 @@ func (d *Driver) observe(ctx context.Context, f *flight) (ended, stop bool) {
 			continue
 		}
 		ended = true
-		d.failed(f, d.finish(rundir.Entry{ID: a.attempt.Job.ID, Key: a.attempt.Job.Key}))
+		j, err := d.conclude(rundir.Entry{ID: a.attempt.Job.ID, Key: a.attempt.Job.Key})
+		d.failed(f, err)
+		if err == nil {
+			if err := clean(ctx, d.Target, a.attempt, a.handle, j); err != nil {
+				d.notice("%v", err)
+			}
+		}
 	}
 	f.active = still
 	return ended, false

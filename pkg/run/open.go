@@ -152,6 +152,11 @@ func Refresh(ctx context.Context, r *rundir.Run, t deploy.Target, alone, settle 
 	if err != nil || len(hs) == 0 {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for i, h := range hs {
+		follow(ctx, t, attempts[i], h)
+	}
 	for {
 		seen, err := t.Observe(ctx, hs)
 		if err != nil {

@@ -46,7 +46,7 @@ func (d *Driver) resumeJob(ctx context.Context, f *flight, e rundir.Entry) error
 		f.settleLater(e, nil) // to be asked again, before anything is submitted
 		d.notice("%v", err)
 	case launch.Handle != nil:
-		d.adopt(f, a, *launch.Handle)
+		d.adopt(ctx, f, a, *launch.Handle)
 	case launch.State == evidence.LaunchPlanned, launch.State == evidence.LaunchUnknown:
 		f.queue = append(f.queue, e)
 	default: // refused or dropped, and not judged yet
@@ -56,10 +56,18 @@ func (d *Driver) resumeJob(ctx context.Context, f *flight, e rundir.Entry) error
 }
 
 // adopt takes on a job that runs already.
-func (d *Driver) adopt(f *flight, a plan.Attempt, h deploy.Handle) {
+func (d *Driver) adopt(ctx context.Context, f *flight, a plan.Attempt, h deploy.Handle) {
 	f.active = append(f.active, activeJob{attempt: a, handle: h})
+	follow(ctx, d.Target, a, h)
 	q, queues := d.Target.(deploy.Queue)
 	d.event(Event{Kind: EventSubmitted, Job: &a.Job, Dir: a.Dir, Handle: h, Queued: queues && q.Queues()})
+}
+
+// follow lets a target that has to bring the records of a job.
+func follow(ctx context.Context, t deploy.Target, a plan.Attempt, h deploy.Handle) {
+	if t, ok := t.(deploy.Follower); ok {
+		t.Follow(ctx, a, h)
+	}
 }
 
 // findLost settles a submission that had no answer.
@@ -69,7 +77,7 @@ func (d *Driver) findLost(ctx context.Context, f *flight, e rundir.Entry, a plan
 		return err
 	}
 	if found {
-		d.adopt(f, a, h)
+		d.adopt(ctx, f, a, h)
 		return nil
 	}
 	if done, err := d.finishForgotten(e, a); done {

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -58,7 +59,7 @@ func (f *facts) launchReasons() []Reason {
 		}
 		return []Reason{{code, f.e.Job, "the target refused the job: " + why}}
 	case f.notLaunched():
-		return []Reason{{CodeLaunchRefused, f.e.Job, "the job could not be started on its nodes: " + f.e.Scheduler.NotLaunched}}
+		return []Reason{{cmp.Or(f.e.Scheduler.NotLaunchedCode, CodeLaunchRefused), f.e.Job, "the job could not be started on its nodes: " + f.e.Scheduler.NotLaunched}}
 	case l.State == evidence.LaunchDropped && l.Detail != "":
 		return []Reason{{CodeCancelled, f.e.Job, l.Detail}}
 	case l.State == evidence.LaunchDropped:

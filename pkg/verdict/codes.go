@@ -35,6 +35,7 @@ const (
 	CodeSkipUndeclared     = "SKIP_UNDECLARED"
 	CodeEvidenceStale      = "EVIDENCE_STALE"
 	CodeEvidenceUnreadable = "EVIDENCE_UNREADABLE"
+	CodeEvidenceThin       = "EVIDENCE_THIN"
 	CodeRankNote           = "RANK_NOTE"
 	CodeContract           = "CONTRACT"
 	CodeInternal           = "INTERNAL"
@@ -78,6 +79,7 @@ func ReasonCodes() []CodeRow {
 		{CodeSkipUndeclared, "exit code 2 without a line that declares a skip"},
 		{CodeEvidenceStale, "a marker or file of another run, job or attempt was found and does not count"},
 		{CodeEvidenceUnreadable, "a marker or metrics.json cannot be read, says nothing or could not be written, or no rank of a job that ran left any"},
+		{CodeEvidenceThin, "the ranks ran without the wrapper, so that the target's word on them and their logs are all the evidence there is; it never decides a verdict"},
 		{CodeRankNote, "the wrapper of a rank noticed something, such as a process that could not be killed; it never decides a verdict"},
 		{CodeContract, "the declared contract cannot be judged by this version"},
 		{CodeInternal, "the wrapper of a rank failed, which is a bug of assay"},

@@ -48,6 +48,9 @@ func lookAt(x Expectation, e evidence.Evidence) *facts {
 	f.began = slices.ContainsFunc(e.Ranks, func(r evidence.Rank) bool { return r.Rank < f.world && left(r) })
 	f.lineUp()
 	f.look()
+	if x.Unwrapped {
+		f.notes = append(f.notes, Reason{CodeEvidenceThin, e.Job, "the ranks ran without the wrapper: the evidence is what the target says of them and their logs alone"})
+	}
 	return f
 }
 

@@ -15,10 +15,16 @@ func (f *facts) lookAtScheduler() {
 	if o == nil {
 		return
 	}
-	for i, e := range o.Earlier {
-		f.notes = append(f.notes, restarted(schedulerName(o), i+1, e))
+	starts := 0
+	for _, e := range o.Earlier {
+		if e.Rank != nil {
+			f.notes = append(f.notes, rankRestarted(schedulerName(o), *e.Rank, e))
+			continue
+		}
+		starts++
+		f.notes = append(f.notes, restarted(schedulerName(o), starts, e))
 	}
-	if n := o.Restarts - len(o.Earlier); n > 0 { // without accounting
+	if n := o.Restarts - starts; n > 0 { // without accounting
 		f.notes = append(f.notes, Reason{CodeRestarted, schedulerName(o), fmt.Sprintf("the scheduler started the job again (%d times in all); how %s ended is not known", o.Restarts, phrase.Count(n, "start"))})
 	}
 	if f.gone() {
@@ -59,6 +65,12 @@ func restarted(source string, n int, e evidence.Earlier) Reason {
 		where = " on " + e.Nodes
 	}
 	return Reason{CodeRestarted, source, fmt.Sprintf("start %d of the job ended%s as %s, and the scheduler started it again", n, where, e.Word)}
+}
+
+// rankRestarted says how an earlier start of one rank ended.
+func rankRestarted(source string, rank int, e evidence.Earlier) Reason {
+	name := rankName(evidence.Rank{Rank: rank, Node: e.Nodes})
+	return Reason{CodeRestarted, source, fmt.Sprintf("a start of %s ended as %s, and the scheduler started it again; only the newest start is judged", name, e.Word)}
 }
 
 func schedulerName(o *evidence.Observation) string {

@@ -94,6 +94,9 @@ type Expectation struct {
 	// SkipMetrics says that the manifest switched measuring off
 	// (context.skip_perf_collection): whatever was read does not count.
 	SkipMetrics bool `json:"skip_metrics"`
+	// Unwrapped says that ranks run without the wrapper, so that nothing but the
+	// target's own word on them and their logs is evidence.
+	Unwrapped bool `json:"unwrapped,omitempty"`
 }
 
 // Declared returns the names that the card declares in metrics and thresholds,
