@@ -1,5 +1,5 @@
 # assay: build, test and demonstrate. Needs Go, gcc (for -race), git and make, and
-# for the tests against SLURM Debian and root.
+# for the tests against SLURM and Kubernetes Debian and root.
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
@@ -8,11 +8,18 @@ GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION := v0.12.0
 TOOLS := $(CURDIR)/.tools
 
-.PHONY: build demo test test-unit test-slurm race lint tools bench bench-slurm generate verify man clean
+.PHONY: build runner-image demo test test-unit test-slurm test-k8s k8s-cluster race lint tools bench bench-slurm generate verify man clean
 
 # The binary is static, so that it runs in any image and on any node.
 build:
 	CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o bin/assay ./cmd/assay
+
+# The image from which pods on Kubernetes take the program, as an archive that
+# `docker load` and `ctr images import` take; made without a daemon.
+RUNNER_IMAGE ?= assay-runner:$(VERSION)
+
+runner-image: build
+	deploy/k8s/runner/archive $(RUNNER_IMAGE) bin/assay bin/runner-image.tar
 
 # The main job: from model cards to a verdict, with real workloads on this machine.
 # Workloads that need a Debian package are left out where it is not installed.
@@ -28,7 +35,7 @@ demo: build
 	bin/assay lint build_manifest.json; \
 	bin/assay run -m build_manifest.json
 
-test: test-unit test-slurm
+test: test-unit test-slurm test-k8s
 
 test-unit:
 	go test ./...
@@ -43,6 +50,21 @@ SLURM_PACKAGES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.
 test-slurm:
 	testdata/clusters/slurm/with $(or $(SLURM_DIR),/tmp/assay-slurm-$$$$) \
 		env GORACE=atexit_sleep_ms=0 go test -race -tags slurm -count 1 -p 1 -parallel 16 -timeout 30m -run '$(SLURM_RUN)' $(SLURM_PACKAGES)
+
+# Tests against a real Kubernetes on this machine; they carry the build tag k8s. The
+# first time it is built from source, which takes 10 to 15 minutes. What runs in its
+# containers is bin/assay, because that needs no C library.
+# K8S_RUN picks some of the tests, K8S_DIR is where the cluster lies.
+K8S_RUN ?= ^TestK8s
+K8S_PACKAGES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' '^//go:build k8s' cmd deploy pkg))))
+
+test-k8s: build
+	testdata/clusters/k8s/with $(or $(K8S_DIR),/tmp/assay-k8s-$$$$) \
+		env GORACE=atexit_sleep_ms=0 go test -race -tags k8s -count 1 -p 1 -parallel 8 -timeout 30m -run '$(K8S_RUN)' $(K8S_PACKAGES)
+
+# Builds what the Kubernetes for tests is made of.
+k8s-cluster:
+	testdata/clusters/k8s/build
 
 # The processes that tests start are race-enabled as well, and would each wait for a
 # second at their end.
@@ -79,9 +101,9 @@ $(TOOLS)/gofumpt:
 	GOBIN=$(TOOLS) go install mvdan.cc/gofumpt@$(GOFUMPT_VERSION)
 
 lint: tools
-	go vet -tags slurm ./...
+	go vet -tags slurm,k8s ./...
 	test -z "$$($(TOOLS)/gofumpt -l cmd deploy pkg schemas templates)"
-	$(TOOLS)/golangci-lint run --build-tags slurm ./...
+	$(TOOLS)/golangci-lint run --build-tags slurm,k8s ./...
 
 clean:
 	rm -rf bin .tools

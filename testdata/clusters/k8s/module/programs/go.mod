@@ -1,0 +1,3 @@
+module assay.test/programs
+
+go 1.25.0
