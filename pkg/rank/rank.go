@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
@@ -53,8 +54,16 @@ type Options struct {
 	// RootWait is how long to wait for MasterAddr to resolve before the workload
 	// starts; 0: not at all.
 	RootWait time.Duration
+	// Resolve asks for the addresses of MasterAddr; nil: the system is asked.
+	Resolve Resolver
+	// Host is the name of this host in the markers; empty: as it calls itself.
+	Host string
+	// Began is called once the begin marker is durable; nil: nothing is.
+	Began func(evidence.Begin)
 	// EchoOut and EchoErr get the output of the workload and of the scripts around
-	// it besides the files; nil: nobody does.
+	// it besides the files; nil: nobody does. A write of one may happen during one of
+	// the other. A slow one slows the workload down, and one that fails gets nothing
+	// more.
 	EchoOut, EchoErr io.Writer
 
 	Env     []string         // inherited environment, as KEY=VALUE
@@ -82,6 +91,9 @@ func Run(ctx context.Context, o Options) (int, error) {
 		return int(exitcode.Of(err)), err
 	}
 	defer w.close()
+	if o.Began != nil {
+		o.Began(w.begin())
+	}
 	w.execute(ctx)
 	if err := w.finish(); err != nil {
 		return int(exitcode.Of(err)), err

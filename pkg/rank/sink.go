@@ -25,7 +25,8 @@ type sink struct {
 	head  int64 // bytes that still fit before the cut; unused without a cap
 	limit int64 // 0: no cap
 	tail  *ring
-	last  byte // last byte written to f
+	echo  *echo // nil: nobody reads along
+	last  byte  // last byte written to f
 
 	mu    sync.Mutex // for write and begin
 	given byte       // last byte given to the sink
@@ -89,6 +90,7 @@ func (s *sink) put(p []byte) {
 	s.bytes += int64(len(p))
 	s.lines += int64(bytes.Count(p, []byte("\n")))
 	s.given = p[len(p)-1]
+	s.echo.add(p)
 	if s.limit <= 0 {
 		s.append(p)
 		return

@@ -66,7 +66,7 @@ func (s *stream) pump() {
 		return
 	}
 	buf := make([]byte, chunkSize)
-	for over := false; !over && err == nil; {
+	for over := false; !over && err == nil; s.sink.echo.throttle() {
 		err = pipe.Read(func(fd uintptr) bool {
 			s.passing.Lock()
 			defer s.passing.Unlock()
@@ -201,6 +201,7 @@ func (o *output) abandon() {
 		}
 	}
 	o.sink.close()
+	o.sink.echo.abandon()
 }
 
 func (o *output) log() evidence.Log {

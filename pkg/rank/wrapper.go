@@ -3,6 +3,7 @@ package rank
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 	"syscall"
@@ -57,9 +58,12 @@ func newWrapper(a plan.Attempt, o Options) (*wrapper, error) {
 	if w.grace <= 0 {
 		w.grace = defaultGrace
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
+	host := o.Host
+	if host == "" {
+		var err error
+		if host, err = os.Hostname(); err != nil {
+			host = "unknown"
+		}
 	}
 	w.end = evidence.End{
 		Version: evidence.MarkerVersion, Identity: a.Identity(o.Rank), Host: host, Node: o.Node, StartedAt: time.Now().UTC(),
@@ -99,19 +103,22 @@ func (w *wrapper) open() error {
 	names := w.attempt.Job.Expect.Declared()
 	w.collector = metric.NewCollector(names)
 	w.live = newLive(w.file(rundir.MetricsFile), w.passedBy, w.collector.Changed)
-	open := func(name string) (*output, error) {
+	open := func(name string, along io.Writer) (*output, error) {
 		o, err := newOutput(w.file(name), w.fileMode, w.attempt.LogLimit)
 		if err == nil && !w.attempt.Job.SkipMetrics {
 			o.workload.scan = newScanner(name, len(names) > 0, w.collector.Line)
 			o.workload.scan.tail = w.collector.Unended
 			o.workload.after = w.live.poke
 		}
+		if err == nil {
+			o.sink.echo = newEcho(along, name)
+		}
 		return o, err
 	}
-	if w.stdout, err = open(rundir.StdoutFile); err != nil {
+	if w.stdout, err = open(rundir.StdoutFile, w.options.EchoOut); err != nil {
 		return err
 	}
-	if w.stderr, err = open(rundir.StderrFile); err != nil {
+	if w.stderr, err = open(rundir.StderrFile, w.options.EchoErr); err != nil {
 		return err
 	}
 	w.noRoom = setAside(w.file(reserveFile))
@@ -176,7 +183,7 @@ func (w *wrapper) steps(ctx context.Context) {
 		return
 	}
 	env, ok := w.environment(ctx)
-	if !ok {
+	if !ok || !w.awaitRoot(ctx) {
 		return
 	}
 	job := w.prepare(env)
@@ -213,6 +220,8 @@ func (w *wrapper) settle(ctx context.Context) {
 
 // drain waits for the last bytes of the output and closes the logs.
 func (w *wrapper) drain() {
+	defer w.stdout.sink.echo.hurry()()
+	defer w.stderr.sink.echo.hurry()()
 	for _, o := range []*output{w.stdout, w.stderr} {
 		problem, lost := o.finish()
 		switch {
@@ -224,6 +233,11 @@ func (w *wrapper) drain() {
 			w.end.Message = sentence(w.end.Message, problem)
 		}
 		w.note("%s", problem)
+	}
+	for _, o := range []*output{w.stdout, w.stderr} {
+		if problem := o.sink.echo.finish(); problem != "" {
+			w.note("%s", problem)
+		}
 	}
 	w.end.Stdout, w.end.Stderr = w.stdout.log(), w.stderr.log()
 }
