@@ -23,6 +23,9 @@ type Deployment struct {
 	DockerGPUs     card.Words      `json:"docker_gpus"`
 	GPUsPerNode    card.Int        `json:"gpus_per_node"`
 	RankBinary     string          `json:"rank_binary"`
+	// ContainerRuntime is what runs containers on a node: docker, podman, apptainer,
+	// pyxis, or auto, which is the same as none.
+	ContainerRuntime string `json:"container_runtime"`
 	Verdict        json.RawMessage `json:"verdict"`
 
 	// at holds the pointers of the blocks that the document has elsewhere: moved

@@ -37,7 +37,11 @@ type Image struct {
 	Registry      string      `json:"registry"`
 	GPUVendor     string      `json:"gpu_vendor"`
 	BuildDuration card.Scalar `json:"build_duration"` // seconds
-	DockerSHA     string      `json:"docker_sha"`
+	DockerSHA     string      `json:"docker_sha"`     // sha256:…: in the registry when it was pushed, else the id
+	ImageID       string      `json:"image_id"`       // sha256:… on the machine that built it
+	Architecture  string      `json:"architecture"`   // of its programs: amd64, arm64
+	GPUArch       string      `json:"gpu_architecture"`
+	LogFile       string      `json:"log_file"` // of the build
 }
 
 // Model is what an entry of built_models holds: a card, and where build took it

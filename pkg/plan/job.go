@@ -45,6 +45,8 @@ type Job struct {
 	Slurm              *Slurm `json:"slurm,omitempty"`                // target slurm only
 	K8s                *K8s   `json:"k8s,omitempty"`                  // target k8s only
 
+	Container *Container `json:"container,omitempty"` // how ranks run in containers; nil: on the host, or target k8s
+
 	Expect verdict.Expectation `json:"expect"`
 }
 

@@ -20,6 +20,7 @@ type Options struct {
 	Bare           bool   // run directly on the host, whatever image an entry has
 	Strict         bool   // warnings of a verdict fail it
 	TimeoutSeconds *int   // wins over every card's timeout; 0: none, -1: the default
+	KeepAlive      bool   // containers stay when their ranks have ended
 }
 
 // Jobs returns one job for each entry of the manifest, in the order of the
@@ -39,7 +40,7 @@ func Jobs(m *manifest.Manifest, opt Options) ([]Job, []string, error) {
 		job.ID = ids[i]
 		jobs = append(jobs, job)
 	}
-	p.checkImages(jobs)
+	p.checkKeepAlive(jobs)
 	if len(p.problems) > 0 {
 		return nil, nil, exitcode.With(exitcode.Invalid, errors.Join(p.problems...))
 	}
@@ -146,6 +147,7 @@ func (p *planner) job(e manifest.Entry) Job {
 		job.Image = p.m.Images[e.Key].DockerImage
 	}
 	p.slurm(e, &job)
+	p.container(e, &job)
 	job.Expect = p.expect(e, job)
 	p.k8s(e, &job)
 	job.Expect.Unwrapped = job.K8s != nil && job.K8s.Unwrapped
@@ -170,6 +172,9 @@ func (p *planner) checkEntry(e manifest.Entry, job Job) {
 		p.warn(e.Pointer("data"), "data %q is not fetched: the script must find it by itself", e.Data)
 	}
 	if job.Image != "" {
+		if e.URL != "" {
+			p.warn(e.Pointer("url"), "%s is not cloned: the scripts must be in the image, or beside the manifest", e.URL)
+		}
 		return
 	}
 	if e.AdditionalDockerRunOptions != "" {
@@ -180,48 +185,31 @@ func (p *planner) checkEntry(e manifest.Entry, job Job) {
 	}
 }
 
-// checkImages refuses a run on this machine that would need a container. One
-// sentence is enough, however many entries have an image.
-func (p *planner) checkImages(jobs []Job) {
-	if p.target != "local" {
+// checkKeepAlive refuses to keep containers where there is none.
+func (p *planner) checkKeepAlive(jobs []Job) {
+	if !p.opt.KeepAlive || slices.ContainsFunc(jobs, func(j Job) bool { return j.Container != nil }) {
 		return
 	}
-	first, count := Job{}, 0
-	for _, j := range jobs {
-		if j.Image == "" {
-			continue
-		}
-		if count++; count == 1 {
-			first = j
-		}
-	}
-	if count == 0 {
-		return
-	}
-	more := ""
-	if count > 1 {
-		more = fmt.Sprintf(", as %d more do", count-1)
-	}
-	p.refuse("/built_images", "%q runs in the container image %s%s, and the local target has no container runtime yet; "+
-		"use --bare to run the script directly on this host", first.Key, first.Image, more)
+	p.fail("--keep-alive", errors.New("no entry runs in a container on this target, so there is nothing to keep"))
 }
 
 // warnAboutContext names what the context asks for and a host cannot give.
 func (p *planner) warnAboutContext(jobs []Job) {
-	onHost := false
-	for _, j := range jobs {
-		onHost = onHost || j.Image == ""
-	}
-	if !onHost {
-		return
-	}
 	ctx, dep := p.m.Context, p.m.Deployment
+	onHost := slices.ContainsFunc(jobs, func(j Job) bool { return j.Image == "" })
 	if len(ctx.Tools) > 0 {
 		names := make([]string, len(ctx.Tools))
 		for i, t := range ctx.Tools {
 			names[i] = t.Name
 		}
-		p.warn("/context/tools", "tools are not applied to a model that runs directly on the host: %s", strings.Join(names, ", "))
+		where := ""
+		if onHost {
+			where = " to a model that runs directly on the host"
+		}
+		p.warn("/context/tools", "tools are not applied%s: %s", where, strings.Join(names, ", "))
+	}
+	if !onHost {
+		return
 	}
 	if len(ctx.DockerMounts) > 0 {
 		p.warn("/context/docker_mounts", "nothing is mounted for a model that runs directly on the host")

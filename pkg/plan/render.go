@@ -38,6 +38,9 @@ func Describe(j Job) string {
 	if j.Image != "" {
 		d.line("image", j.Image)
 	}
+	if c := j.Container; c != nil {
+		d.line("container", c.words())
+	}
 	d.line("gpus a node", gpus(j.GPUsPerNode, j.GPUVendor))
 	d.line("timeout", timeout(j.TimeoutSeconds))
 	d.environment(j)
