@@ -35,7 +35,7 @@ var layers = []struct {
 	{"deploy/local deploy/slurm deploy/k8s deploy/deploytest deploy/slurm/slurmtest deploy/k8s/k8stest", "the targets, the suite that each passes, and the cluster that tests use"},
 	{"pkg/lint", "checks every kind of file"},
 	{"pkg/build pkg/run", "the flows"},
-	{"pkg/progress", "shows a flow"},
+	{"pkg/progress pkg/imagebuild", "shows a flow; builds images for one"},
 	{"pkg/cli", "the command line"},
 	{"cmd/assay", "main"},
 }

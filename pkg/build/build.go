@@ -42,9 +42,11 @@ type Options struct {
 	Context map[string]any // additional context, see ParseContext
 	Git     Revision       // of Root
 	Stamp   string         // free text; empty for none
-	// Images builds the images of cards that have a dockerfile; nil refuses such
-	// cards.
-	Images ImageBuilder
+	// Images makes the images of cards; nil refuses those that have a dockerfile, and
+	// NoBuilder says why there is none.
+	Images    ImageBuilder
+	NoBuilder error
+	NoImages  bool // freeze every card to run directly on the host
 	// Validate has the last word on the result; nil for no check.
 	Validate Validate
 }
@@ -52,19 +54,17 @@ type Options struct {
 // Result is a manifest and what to tell about it.
 type Result struct {
 	JSON     []byte
-	Warnings []string // one sentence each
+	Summary  map[string]any // what became of the builds, as in the manifest
+	Warnings []string       // one sentence each
 }
 
 // Manifest freezes the cards. The error has code INVALID when cards or context
-// are refused. When an image build failed it has code BUILD_FAILURE, and the
+// are refused. When an image build or a push failed it has code BUILD_FAILURE, and the
 // result then holds the manifest of everything else, with the failures in its
 // summary.
 func Manifest(ctx context.Context, o Options) (Result, error) {
 	if len(o.Cards) == 0 {
 		return Result{}, exitcode.Errorf(exitcode.Invalid, "no card is selected: there is nothing to build")
-	}
-	if err := refuseDockerfiles(o); err != nil {
-		return Result{}, err
 	}
 	paths, err := newPaths(o.Root, o.Output)
 	if err != nil {
@@ -75,11 +75,14 @@ func Manifest(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	land.relocate(paths)
+	if err := checkImages(o, land); err != nil {
+		return Result{}, err
+	}
 	built, err := freeze(ctx, o, land)
 	if err != nil {
 		return Result{}, err
 	}
-	data, err := encode(assemble(o, paths, land, built))
+	data, err := Encode(assemble(o, paths, land, built))
 	if err != nil {
 		return Result{}, err
 	}
@@ -88,12 +91,7 @@ func Manifest(ctx context.Context, o Options) (Result, error) {
 			return Result{}, invalid(err)
 		}
 	}
-	res := Result{JSON: data, Warnings: append(land.warnings, missing(o, paths)...)}
-	if n := len(built.failed); n > 0 {
-		return res, exitcode.Errorf(exitcode.BuildFailure, "%d of %d image builds failed: %w",
-			n, built.attempts, errors.Join(built.errs...))
-	}
-	return res, nil
+	return Result{JSON: data, Summary: built.summary(), Warnings: append(land.warnings, missing(o, paths)...)}, built.failure()
 }
 
 // Write puts a manifest at path, whole or not at all, readable by its owner only:
@@ -131,13 +129,7 @@ func assemble(o Options, p paths, land landing, b built) map[string]any {
 		"context":              land.context,
 		"deployment_config":    land.deployment,
 		"credentials_required": credentials(b.models),
-		"summary": map[string]any{
-			"successful_builds": b.succeeded,
-			"failed_builds":     b.failed,
-			"successful_pushes": []any{},
-			"failed_pushes":     []any{},
-			"total_build_time":  0,
-		},
+		"summary":              b.summary(),
 	}
 	if p.root != "." {
 		doc["model_dir"] = p.root

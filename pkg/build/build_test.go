@@ -85,6 +85,10 @@ func run(t *testing.T, root, comment string) (build.Result, error) {
 			o.Git = build.Revision{Commit: commit, Dirty: dirty != ""}
 		case "images":
 			o.Images = scripted{}
+		case "no-images":
+			o.NoImages = true
+		case "no-builder":
+			o.NoBuilder = errors.New("there is no docker")
 		case "refuse":
 			o.Validate = func([]byte) error { return errors.New("/context: refused by the schema") }
 		}
@@ -109,6 +113,15 @@ func accept(data []byte) error {
 // scripted is an image builder that does what the name of the card says.
 type scripted struct{}
 
+func (scripted) Needs(c discover.Found) bool { return build.HasDockerfile(c) }
+
+func (scripted) Check(r build.ImageRequest) error {
+	if r.Card.Name == "unfit" {
+		return errors.New("there is no Dockerfile")
+	}
+	return nil
+}
+
 func (scripted) Build(_ context.Context, r build.ImageRequest) ([]build.Image, error) {
 	image := func(suffix string) build.Image {
 		key := "ci-" + r.Card.Name + suffix
@@ -117,6 +130,16 @@ func (scripted) Build(_ context.Context, r build.ImageRequest) ([]build.Image, e
 	switch r.Card.Name {
 	case "fails":
 		return nil, errors.New("docker build: no space left on device")
+	case "half":
+		failed := build.Image{Architecture: "gfx942", Err: errors.New("docker build: gfx942 is not known")}
+		return []build.Image{image("_gfx90a"), failed}, nil
+	case "pushed", "unpushed":
+		i := image("")
+		i.Pushed = "registry.example/" + i.Key
+		if r.Card.Name == "unpushed" {
+			i.PushErr = errors.New("docker push: denied")
+		}
+		return []build.Image{i}, nil
 	case "empty":
 		return nil, nil
 	case "multi":

@@ -7,81 +7,182 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"strings"
+	"sync"
 
 	"assay/pkg/discover"
 	"assay/pkg/exitcode"
+	"assay/pkg/phrase"
 )
 
-// ImageBuilder builds container images.
+// ImageBuilder makes the container images of cards. Its methods may be called from
+// several goroutines at once.
 type ImageBuilder interface {
-	// Build makes the images of one card: one, or one an architecture. The error
-	// says what the tool said.
+	// Needs says whether a card is going to run in an image of this builder.
+	Needs(discover.Found) bool
+	// Check says why the images of a card cannot be made, as far as that can be told
+	// beforehand: its Dockerfile is missing, for one. It is called for every card
+	// before any image is made.
+	Check(ImageRequest) error
+	// Build makes the images of a card: one, or one an architecture. An error stands
+	// for all of them; one of a single image is in the image.
 	Build(context.Context, ImageRequest) ([]Image, error)
 }
 
-// ImageRequest asks for the images of a card that has a dockerfile.
+// ImageRequest asks for the images of a card.
 type ImageRequest struct {
 	Root    string         // the models root; the card's dockerfile is relative to it
 	Card    discover.Found //
 	Context map[string]any // the context block of the manifest: docker_build_arg, gpu_vendor, guest_os
 }
 
-// Image is a built image.
+// Image is an image that was made, or was to be made.
 type Image struct {
-	Key   string         // joins built_images and built_models; unique in a manifest
-	Entry map[string]any // of built_images: docker_image, dockerfile, base_docker, build_duration …
+	Key          string         // joins built_images and built_models; unique in a manifest
+	Entry        map[string]any // of built_images: docker_image, dockerfile, base_docker, build_duration …
+	Architecture string         // that it was asked for; empty for none in particular
+	Err          error          // why there is none, with what the tool said; Entry is not used then
+	Pushed       string         // what it was pushed as, or was to be; empty for not pushed
+	PushErr      error          // why it was not
 }
 
 // built is the part of the manifest that comes from the cards.
 type built struct {
 	images, models map[string]any
-	succeeded      []any // names
-	failed         []any // {model, error}
+	succeeded      []any // names of cards
+	failed         []any // {model, architecture, error}
+	pushed         []any // {image, registry_image, docker_sha}
+	unpushed       []any // {image, registry_image, error}
 	errs           []error
 	attempts       int // image builds
+	seconds        float64
 }
 
 // freeze makes the entries of all cards. A failed image build is recorded, and
-// the next card is built.
+// the others go on.
 func freeze(ctx context.Context, o Options, land landing) (built, error) {
-	b := built{images: map[string]any{}, models: map[string]any{}, succeeded: []any{}, failed: []any{}}
-	for _, c := range o.Cards {
-		images := []Image{bare(c)}
-		if needsImage(c) {
-			b.attempts++
-			var err error
-			images, err = buildImages(ctx, o, ImageRequest{Root: o.Root, Card: c, Context: land.context})
-			if ctx.Err() != nil {
-				return built{}, ctx.Err()
-			}
-			if err != nil {
-				b.failed = append(b.failed, map[string]any{"model": c.Name, "error": err.Error()})
-				b.errs = append(b.errs, fmt.Errorf("card %q: %w", c.Name, err))
+	b := built{
+		images: map[string]any{}, models: map[string]any{},
+		succeeded: []any{}, failed: []any{}, pushed: []any{}, unpushed: []any{},
+	}
+	made := makeImages(ctx, o, land)
+	if ctx.Err() != nil {
+		return built{}, ctx.Err()
+	}
+	for i, c := range o.Cards {
+		good := true
+		for _, image := range made[i] {
+			if image.Err != nil {
+				good = false
+				b.fail(c, image)
 				continue
 			}
-		}
-		for _, image := range images {
 			if _, twice := b.images[image.Key]; twice {
 				return built{}, exitcode.Errorf(exitcode.Invalid, "two entries of the manifest have the key %q; rename a card", image.Key)
 			}
 			b.images[image.Key] = image.Entry
 			b.models[image.Key] = model(c, o.Git)
+			b.count(c, image)
 		}
-		b.succeeded = append(b.succeeded, c.Name)
+		if good {
+			b.succeeded = append(b.succeeded, c.Name)
+		}
+		if needsImage(o, c) {
+			b.attempts += len(made[i])
+		}
 	}
 	return b, nil
 }
 
-func buildImages(ctx context.Context, o Options, r ImageRequest) ([]Image, error) {
-	images, err := o.Images.Build(ctx, r)
-	if err == nil && len(images) == 0 {
-		err = errors.New("the image builder returned no image")
+// makeImages returns the images of each card; those of different cards are made at
+// the same time, as far as the builder lets them.
+func makeImages(ctx context.Context, o Options, land landing) [][]Image {
+	made := make([][]Image, len(o.Cards))
+	var all sync.WaitGroup
+	for i, c := range o.Cards {
+		if !needsImage(o, c) {
+			made[i] = []Image{bare(c)}
+			continue
+		}
+		all.Go(func() {
+			images, err := o.Images.Build(ctx, ImageRequest{Root: o.Root, Card: c, Context: land.context})
+			if err == nil && len(images) == 0 {
+				err = errors.New("the image builder returned no image")
+			}
+			if err != nil {
+				images = []Image{{Err: err}}
+			}
+			made[i] = images
+		})
 	}
-	return images, err
+	all.Wait()
+	return made
 }
 
-func needsImage(c discover.Found) bool { return strings.TrimSpace(c.Card.Dockerfile) != "" }
+func (b *built) fail(c discover.Found, image Image) {
+	failure := map[string]any{"model": c.Name, "error": image.Err.Error()}
+	of := ""
+	if image.Architecture != "" {
+		failure["architecture"] = image.Architecture
+		of = " for " + image.Architecture
+	}
+	b.failed = append(b.failed, failure)
+	b.errs = append(b.errs, fmt.Errorf("card %q%s: %w", c.Name, of, image.Err))
+}
+
+func (b *built) count(c discover.Found, image Image) {
+	if s, ok := image.Entry["build_duration"].(float64); ok {
+		b.seconds += s
+	}
+	name := image.Entry["docker_image"]
+	switch {
+	case image.PushErr != nil:
+		b.unpushed = append(b.unpushed, map[string]any{"image": name, "registry_image": image.Pushed, "error": image.PushErr.Error()})
+		b.errs = append(b.errs, fmt.Errorf("card %q: %w", c.Name, image.PushErr))
+	case image.Pushed != "":
+		b.pushed = append(b.pushed, map[string]any{"image": name, "registry_image": image.Pushed, "docker_sha": image.Entry["docker_sha"]})
+	}
+}
+
+// summary is the part of the manifest that says what became of the builds.
+func (b *built) summary() map[string]any {
+	return map[string]any{
+		"successful_builds": b.succeeded,
+		"failed_builds":     b.failed,
+		"successful_pushes": b.pushed,
+		"failed_pushes":     b.unpushed,
+		"total_build_time":  math.Round(b.seconds*1000) / 1000,
+	}
+}
+
+// failure is the error of a manifest that lacks images, nil when none is missing.
+func (b *built) failure() error {
+	var what []string
+	if n := len(b.failed); n > 0 {
+		what = append(what, fmt.Sprintf("%d of %s failed", n, phrase.Count(b.attempts, "image build")))
+	}
+	if n := len(b.unpushed); n > 0 {
+		what = append(what, fmt.Sprintf("%d of %s failed", n, phrase.Count(n+len(b.pushed), "push")))
+	}
+	if len(what) == 0 {
+		return nil
+	}
+	return exitcode.Errorf(exitcode.BuildFailure, "%s: %w", strings.Join(what, " and "), errors.Join(b.errs...))
+}
+
+func needsImage(o Options, c discover.Found) bool {
+	switch {
+	case o.NoImages:
+		return false
+	case o.Images != nil:
+		return o.Images.Needs(c)
+	}
+	return HasDockerfile(c)
+}
+
+// HasDockerfile says whether a card declares that it runs in an image.
+func HasDockerfile(c discover.Found) bool { return strings.TrimSpace(c.Card.Dockerfile) != "" }
 
 // bare is the entry of a card that runs directly on the host.
 func bare(c discover.Found) Image {
@@ -106,23 +207,35 @@ func model(c discover.Found, git Revision) map[string]any {
 	return m
 }
 
-// refuseDockerfiles names all cards that need an image when none can be built.
-func refuseDockerfiles(o Options) error {
-	if o.Images != nil {
-		return nil
-	}
+// checkImages names all cards whose images cannot be made.
+func checkImages(o Options, land landing) error {
 	var errs []error
+	var unserved []string
 	for _, c := range o.Cards {
-		if needsImage(c) {
-			errs = append(errs, fmt.Errorf("card %q (%s) needs an image built from %s, and building images is not available here; "+
-				"remove dockerfile from the card to run it directly on the host", c.Name, c.File, c.Card.Dockerfile))
+		switch {
+		case !needsImage(o, c):
+		case o.Images == nil:
+			unserved = append(unserved, fmt.Sprintf("%s (%s)", c.Name, c.File))
+		default:
+			if err := o.Images.Check(ImageRequest{Root: o.Root, Card: c, Context: land.context}); err != nil {
+				errs = append(errs, fmt.Errorf("card %q (%s): %w", c.Name, c.File, err))
+			}
 		}
+	}
+	if len(unserved) > 0 {
+		why := ""
+		if o.NoBuilder != nil {
+			why = ": " + o.NoBuilder.Error()
+		}
+		errs = append(errs, fmt.Errorf("cards that have a dockerfile need an image, and there is nothing to build it with%s; "+
+			"or name an image that is there already with --use-image, or run them directly on the host with --no-images; the cards are %s",
+			why, strings.Join(unserved, ", ")))
 	}
 	return exitcode.With(exitcode.Invalid, errors.Join(errs...))
 }
 
-// encode writes sorted keys, two spaces of indent and a final newline.
-func encode(doc map[string]any) ([]byte, error) {
+// Encode writes a document as manifests are written: sorted keys, two spaces of indent and a final newline.
+func Encode(doc map[string]any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

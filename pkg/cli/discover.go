@@ -3,16 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"assay/pkg/build"
 	"assay/pkg/card"
 	"assay/pkg/discover"
-	"assay/pkg/exitcode"
 )
 
 // selection is which cards a command works on, and what is added to them.
@@ -101,75 +98,4 @@ func (a *app) discoverCmd() *cobra.Command {
 	addCardFlags(c, &s)
 	jsonFlag(c, &asJSON)
 	return c
-}
-
-func (a *app) buildCmd() *cobra.Command {
-	var s selection
-	var output, stamp string
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "build --tags TAGS",
-		Short: "Freeze the selected cards into a manifest",
-		Long: "build writes a manifest of the selected cards, checked against its schema, to --manifest-output. The same cards\n" +
-			"give the same bytes. Of one key the value of --additional-context wins over --additional-context-file, and both\n" +
-			"over the defaults.",
-		Example: "  assay build --tags demo\n" +
-			"  assay build --tags triad --additional-context '{\"env_vars\": {\"MODE\": \"fast\"}}'\n" +
-			"  assay build --tags demo --stamp nightly --manifest-output nightly.json",
-		Args: exactly(0, "no arguments"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if output == "" {
-				return exitcode.Errorf(exitcode.Invalid, "--manifest-output is empty: name a file, or - for stdout")
-			}
-			data, err := a.buildManifest(c.Context(), s, output, stamp)
-			if err != nil {
-				return err
-			}
-			if output == "-" {
-				_, err := a.Out.Write(data)
-				return err
-			}
-			if err := build.Write(output, data); err != nil {
-				return err
-			}
-			return a.tellBuilt(output, data, asJSON)
-		},
-	}
-	a.addSelection(c, &s)
-	c.Flags().StringVarP(&output, "manifest-output", "o", defaultManifest, "file to write; - is stdout")
-	c.Flags().StringVar(&stamp, "stamp", "", "text that marks this build in the manifest")
-	jsonFlag(c, &asJSON)
-	return c
-}
-
-// buildManifest freezes the selected cards into the bytes of a manifest that is
-// going to lie at output.
-func (a *app) buildManifest(ctx context.Context, s selection, output, stamp string) ([]byte, error) {
-	cards, err := a.cards(ctx, s, true)
-	if err != nil {
-		return nil, err
-	}
-	extra, err := build.ParseContext(s.context, s.contextFile)
-	if err != nil {
-		return nil, err
-	}
-	rev, problem := build.ReadRevision(ctx, s.root)
-	if problem != "" {
-		a.log.Warn(problem)
-	}
-	root, err := filepath.Abs(s.root)
-	if err != nil {
-		return nil, err
-	}
-	res, err := build.Manifest(ctx, build.Options{
-		Cards: cards, Root: root, Output: output, Context: extra, Git: rev, Stamp: stamp,
-		Validate: func(data []byte) error { return a.refuseFindings(output, data) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range res.Warnings {
-		a.log.Warn(w)
-	}
-	return res.JSON, nil
 }

@@ -37,6 +37,7 @@ type runFlags struct {
 	noWait     bool
 	bare       bool
 	dryRun     bool
+	builds     bool // images of cards that --tags selects are built
 	liveOutput bool
 	json       bool
 	share      string
@@ -66,6 +67,7 @@ func (a *app) runCmd() *cobra.Command {
 			if f.dryRun {
 				return a.render(c.Context(), f)
 			}
+			f.builds = true
 			return classify(a.run(c.Context(), f))
 		},
 	}
@@ -188,8 +190,9 @@ func (a *app) manifestFor(ctx context.Context, f runFlags) (path string, data []
 			return "", nil, exitcode.Errorf(exitcode.Invalid, "--manifest and --tags exclude each other: a manifest says what runs")
 		}
 		path := filepath.Join(f.sel.root, defaultManifest)
-		data, err := a.buildManifest(ctx, f.sel, path, "")
-		return path, data, err
+		images := imageFlags{jobs: defaultBuildJobs, noImages: f.bare, unbuilt: !f.builds}
+		res, err := a.buildManifest(ctx, buildFlags{sel: f.sel, output: path, images: images})
+		return path, res.JSON, err
 	}
 	path = f.manifest
 	if path == "" {
