@@ -43,7 +43,7 @@ spec:
         args:
         - |
           if [ $JOB_COMPLETION_INDEX = 0 ]; then
-            echo "got $(nc -l -p 29500)"
+            nc -l -p 29500 -e bash -c 'read word && echo "got $word" >&2'
           else
             for i in $(seq 100); do echo hello | nc -w 5 pair-0.pair 29500 && exit; sleep 0.2; done
             exit 1
