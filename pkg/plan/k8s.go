@@ -45,6 +45,10 @@ type K8s struct {
 	RuntimeSecret   string `json:"runtime_secret,omitempty"` // a Secret that exists already
 	JobSet          bool   `json:"jobset,omitempty"`         // a JobSet instead of a Job
 	Queue           string `json:"queue,omitempty"`          // local queue of Kueue
+
+	// Withheld are files that pods are never given, absolute paths: an env_file that is
+	// not read.
+	Withheld []string `json:"withheld,omitempty"`
 }
 
 // Volume is a volume of the pods.
@@ -138,6 +142,7 @@ func (p *planner) secrets(k manifest.K8s, job *Job, at func(...string) string) {
 	}
 	if job.K8s.Secrets != "from_env_file" && job.EnvFile != nil {
 		p.warn(p.m.Deployment.Pointer("env_file"), "the env_file is not read: secrets.strategy is %s", job.K8s.Secrets)
+		job.K8s.Withheld = append(job.K8s.Withheld, job.EnvFile.Path)
 		job.EnvFile = nil
 	}
 }
