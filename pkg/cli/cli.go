@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"assay/deploy"
+	"assay/deploy/k8s"
 	"assay/deploy/local"
 	"assay/deploy/slurm"
 	"assay/pkg/environ"
@@ -67,9 +68,11 @@ type app struct {
 
 // targets lists the places where jobs can run. A new one is added here.
 func (a *app) targets() []deploy.Target {
+	host, _ := os.Hostname() // an annotation for people, that may be empty
 	return []deploy.Target{
 		local.New(local.Options{Binary: a.Binary, Env: a.Env}),
 		slurm.New(slurm.Options{Binary: a.Binary, Env: a.Env, Templates: a.templates()}),
+		k8s.New(k8s.Options{Env: a.Env, Host: host, Version: a.Version}),
 	}
 }
 

@@ -132,8 +132,14 @@ func (a *app) collectCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		looked := run.Judge(r).Pending() > 0
 		a.refresh(ctx, r, t, true, true)
 		rep, err := run.Finish(r, a.notice)
+		if err == nil && looked {
+			if err := run.Clean(ctx, r, t, rep); err != nil {
+				a.log.Warn("what is left of the jobs could not be removed", "error", err)
+			}
+		}
 		unlock()
 		if perr := a.printRun(rep, arg.json); perr != nil {
 			return perr

@@ -9,24 +9,24 @@ import (
 // Deployment is the deployment_config block, with the deployment blocks of the
 // top level moved into it.
 type Deployment struct {
-	Target         string          `json:"target"` // as written; see TargetName
-	Slurm          *card.Slurm     `json:"slurm"`
-	PBS            *PBS            `json:"pbs"`
-	K8s            *K8s            `json:"k8s"` // or its alias kubernetes
-	Kubernetes     *K8s            `json:"kubernetes"`
-	Distributed    *Distributed    `json:"distributed"`
-	EnvVars        card.Env        `json:"env_vars"`
-	EnvFile        string          `json:"env_file"`         // relative to the manifest
-	EnvFileFormat  string          `json:"env_file_format"`  // "shell", "dotenv" or empty
-	EnvFileTimeout card.Int        `json:"env_file_timeout"` // seconds, for sourcing it
-	Debug          card.Flag       `json:"debug"`
-	DockerGPUs     card.Words      `json:"docker_gpus"`
-	GPUsPerNode    card.Int        `json:"gpus_per_node"`
-	RankBinary     string          `json:"rank_binary"`
+	Target         string       `json:"target"` // as written; see TargetName
+	Slurm          *card.Slurm  `json:"slurm"`
+	PBS            *PBS         `json:"pbs"`
+	K8s            *K8s         `json:"k8s"` // or its alias kubernetes
+	Kubernetes     *K8s         `json:"kubernetes"`
+	Distributed    *Distributed `json:"distributed"`
+	EnvVars        card.Env     `json:"env_vars"`
+	EnvFile        string       `json:"env_file"`         // relative to the manifest
+	EnvFileFormat  string       `json:"env_file_format"`  // "shell", "dotenv" or empty
+	EnvFileTimeout card.Int     `json:"env_file_timeout"` // seconds, for sourcing it
+	Debug          card.Flag    `json:"debug"`
+	DockerGPUs     card.Words   `json:"docker_gpus"`
+	GPUsPerNode    card.Int     `json:"gpus_per_node"`
+	RankBinary     string       `json:"rank_binary"`
 	// ContainerRuntime is what runs containers on a node: docker, podman, apptainer,
 	// pyxis, or auto, which is the same as none.
-	ContainerRuntime string `json:"container_runtime"`
-	Verdict        json.RawMessage `json:"verdict"`
+	ContainerRuntime string          `json:"container_runtime"`
+	Verdict          json.RawMessage `json:"verdict"`
 
 	// at holds the pointers of the blocks that the document has elsewhere: moved
 	// here from the top level, or under another name.

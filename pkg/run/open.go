@@ -183,6 +183,27 @@ func Refresh(ctx context.Context, r *rundir.Run, t deploy.Target, alone, settle 
 	}
 }
 
+// Clean lets a target remove what it still has of the jobs that rep judges. Doing it
+// again is no error.
+func Clean(ctx context.Context, r *rundir.Run, t deploy.Target, rep report.Run) error {
+	if _, ok := t.(deploy.Cleaner); !ok {
+		return nil
+	}
+	var errs []error
+	for i, e := range r.Ledger.Jobs {
+		a, dir, err := lastAttempt(r, e)
+		if err != nil {
+			continue // its verdict says so
+		}
+		launch, err := rundir.ReadLaunch(dir)
+		if err == nil && launch.Handle != nil {
+			err = clean(ctx, t, a, *launch.Handle, rep.Jobs[i])
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
 // Cancel asks for the end of a run: no job is submitted any more, and those that
 // run are told to stop. It says how many were. alone says that the caller holds
 // the run's lock. Doing it again is no error; a run whose jobs all have their

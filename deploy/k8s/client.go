@@ -1,0 +1,263 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"assay/deploy"
+	"assay/pkg/environ"
+	"assay/pkg/phrase"
+	"assay/pkg/plan"
+)
+
+// askLimit bounds a question to the API server.
+const askLimit = 30 * time.Second
+
+// client talks to one cluster as one user. It knows no more kinds of objects than
+// the target needs: the client of all kinds would make the binary twice as large.
+type client struct {
+	rest      rest.Interface
+	namespace string // of the context
+	server    string
+}
+
+// inNamespace is the namespace that a job names, else that of the context.
+func (c *client) inNamespace(name string) string {
+	if name == "" {
+		return c.namespace
+	}
+	return name
+}
+
+// client returns the client of the cluster that a job names.
+func (t *Target) client(kubeconfig, kubecontext string) (*client, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := kubeconfig + "\x00" + kubecontext
+	if c := t.clients[key]; c != nil {
+		return c, nil
+	}
+	c, err := newClient(t.opt, kubeconfig, kubecontext)
+	if err == nil {
+		t.clients[key] = c
+	}
+	return c, err
+}
+
+func (t *Target) clientOf(k *plan.K8s) (*client, error) { return t.client(k.Kubeconfig, k.Context) }
+
+// newClient finds the cluster as kubectl does: the named file, else those of
+// KUBECONFIG, else the default file, else what a pod is given.
+func newClient(opt Options, kubeconfig, kubecontext string) (*client, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig, WarnIfAllMissing: false}
+	if kubeconfig == "" {
+		rules.Precedence = kubeconfigs(opt.Env)
+	}
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubecontext})
+	cfg, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w: no cluster can be asked: %s; name a kubeconfig in the k8s block or in KUBECONFIG", deploy.ErrUnavailable, deploy.ErrNoTool, sentence(err))
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("%w: the kubeconfig has no namespace: %s", deploy.ErrUnavailable, sentence(err))
+	}
+	cfg.UserAgent = "assay/" + opt.Version
+	cfg.QPS, cfg.Burst = 200, 400 // the server has its own means to slow clients down, which are heeded
+	cfg.GroupVersion, cfg.APIPath = &schema.GroupVersion{Version: "v1"}, "/api"
+	cfg.NegotiatedSerializer = serializer.NewCodecFactory(kinds()).WithoutConversion()
+	cfg.WarningHandler = rest.NoWarnings{}
+	r, err := rest.RESTClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the kubeconfig cannot be used: %s", deploy.ErrUnavailable, sentence(err))
+	}
+	return &client{rest: r, namespace: namespace, server: cfg.Host}, nil
+}
+
+// kubeconfigs are the files that kubectl would read.
+func kubeconfigs(env []string) []string {
+	if list := environ.Get(env, clientcmd.RecommendedConfigPathEnvVar); list != "" {
+		return filepath.SplitList(list)
+	}
+	if home := environ.Get(env, "HOME"); home != "" {
+		return []string{filepath.Join(home, clientcmd.RecommendedHomeDir, clientcmd.RecommendedFileName)}
+	}
+	return nil
+}
+
+// kinds are the kinds of objects that the target knows.
+func kinds() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, batchv1.AddToScheme, authorizationv1.AddToScheme} {
+		_ = add(s) // never fails: the kinds are known at compile time
+	}
+	return s
+}
+
+// get reads an object.
+func (c *client) get(ctx context.Context, path string, into runtime.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	return c.rest.Get().AbsPath(path).Do(ctx).Into(into)
+}
+
+// getRaw reads an object of any kind as JSON.
+func (c *client) getRaw(ctx context.Context, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	return c.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(ctx)
+}
+
+// list reads the objects that a selector names. Selectors may be empty.
+func (c *client) list(ctx context.Context, path, labels, fields string, into runtime.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	r := c.rest.Get().AbsPath(path)
+	if labels != "" {
+		r = r.Param("labelSelector", labels)
+	}
+	if fields != "" {
+		r = r.Param("fieldSelector", fields)
+	}
+	return r.Do(ctx).Into(into)
+}
+
+// create makes an object; into, which may be nil, is filled with what was made. It
+// is asked once: a request that the server may have carried out is never repeated.
+func (c *client) create(ctx context.Context, path string, obj, into runtime.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	res := c.rest.Post().AbsPath(path).Param("fieldManager", manager).MaxRetries(0).Body(obj).Do(ctx)
+	if into == nil {
+		return res.Error()
+	}
+	return res.Into(into)
+}
+
+// createRaw makes an object of any kind from JSON and returns what was made.
+func (c *client) createRaw(ctx context.Context, path string, data []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	return c.rest.Post().AbsPath(path).Param("fieldManager", manager).MaxRetries(0).
+		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(data).DoRaw(ctx)
+}
+
+// remove deletes an object, if it is there and is the one of that uid.
+func (c *client) remove(ctx context.Context, path, uid string, how metav1.DeletionPropagation) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	opt := &metav1.DeleteOptions{PropagationPolicy: &how}
+	if uid != "" {
+		opt.Preconditions = metav1.NewUIDPreconditions(uid)
+	}
+	err := c.rest.Delete().AbsPath(path).Body(opt).Do(ctx).Error()
+	if apierrors.IsNotFound(err) || uid != "" && apierrors.IsConflict(err) { // it is gone, or another has its name
+		return nil
+	}
+	return err
+}
+
+// stream opens the log of a container.
+func (c *client) stream(ctx context.Context, path string, params map[string]string) (io.ReadCloser, error) {
+	r := c.rest.Get().AbsPath(path)
+	for name, value := range params {
+		r = r.Param(name, value)
+	}
+	return r.Stream(ctx)
+}
+
+// listOptions says how the objects of a path that carry a label are listed and watched.
+func (c *client) listOptions(path, selector string, opt metav1.ListOptions) *rest.Request {
+	opt.LabelSelector = selector
+	return c.rest.Get().AbsPath(path).VersionedParams(&opt, metav1.ParameterCodec)
+}
+
+func (c *client) listFunc(path, selector string, empty func() runtime.Object) func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	return func(ctx context.Context, opt metav1.ListOptions) (runtime.Object, error) {
+		into := empty()
+		return into, c.listOptions(path, selector, opt).Do(ctx).Into(into)
+	}
+}
+
+func (c *client) watchFunc(path, selector string) func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return func(ctx context.Context, opt metav1.ListOptions) (watch.Interface, error) {
+		opt.Watch = true
+		return c.listOptions(path, selector, opt).Watch(ctx)
+	}
+}
+
+// classify turns an error of the API into one of the seam's: what is known of what
+// was asked for. what says that, as in "create jobs in namespace ci".
+func classify(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return ofStatus(what, err, status.Status())
+	}
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w: it was being asked to %s", err, what)
+	}
+	text := fmt.Sprintf("the API server could not be asked to %s: %s", what, sentence(err))
+	if notSent(err) {
+		return fmt.Errorf("%w: %s", deploy.ErrUnavailable, text)
+	}
+	return fmt.Errorf("%w: %s", deploy.ErrAmbiguous, text)
+}
+
+// ofStatus classifies what the server said.
+func ofStatus(what string, err error, s metav1.Status) error {
+	said := sentence(errors.New(s.Message))
+	switch {
+	case s.Code == http.StatusUnauthorized:
+		return fmt.Errorf("%w: the API server does not accept the credentials of the kubeconfig (it was asked to %s): log in again", deploy.ErrUnavailable, what)
+	case s.Code == http.StatusTooManyRequests, s.Code == http.StatusServiceUnavailable:
+		return fmt.Errorf("%w: the API server could not %s: %s", deploy.ErrUnavailable, what, said)
+	case s.Code >= http.StatusInternalServerError, apierrors.IsServerTimeout(err), apierrors.IsTimeout(err):
+		return fmt.Errorf("%w: the API server did not say whether it could %s: %s", deploy.ErrAmbiguous, what, said)
+	}
+	return fmt.Errorf("%w: %s", deploy.ErrRefused, said)
+}
+
+// notSent reports whether an error says that the request never reached the server.
+func notSent(err error) bool {
+	var dns *net.DNSError
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) ||
+		errors.As(err, &dns) || errors.Is(err, os.ErrNotExist)
+}
+
+// unasked makes any error of a question one of a server that could not be asked.
+func unasked(what string, err error) error {
+	if err == nil || errors.Is(err, deploy.ErrUnavailable) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	err = classify(what, err)
+	if errors.Is(err, deploy.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %s", deploy.ErrUnavailable, saidOf(err))
+}
+
+// sentence is the text of an error on one line.
+func sentence(err error) string { return phrase.Line(err.Error()) }

@@ -1,0 +1,318 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"assay/pkg/plan"
+	"assay/pkg/pod"
+	"assay/pkg/rundir"
+)
+
+// fetch brings what one pod left into the directory of its rank: its log while it
+// runs, and its records when it has ended.
+type fetch struct {
+	ended    chan struct{} // closed when the pod is over
+	isOver   bool
+	finished bool
+	unread   string // of a rank that left no record: why what it may have said could not be read
+}
+
+func (f *fetch) done() bool { return f != nil && f.finished }
+
+// The pauses between attempts to read a log.
+const (
+	firstPause = 100 * time.Millisecond
+	afterEnd   = 300 * time.Millisecond
+	longPause  = 2 * time.Second
+)
+
+// fetchAll starts what has to be fetched of a followed job. The pods of a rank come
+// one after the other. The caller holds the lock.
+func (t *Target) fetchAll(j *job) {
+	for _, p := range j.pods {
+		if f := p.fetch; f != nil && !f.isOver && p.over() {
+			f.isOver = true
+			close(f.ended)
+		}
+	}
+	if j.attempt == nil || j.follow.Err() != nil {
+		return
+	}
+	for _, pods := range j.starts() {
+		for at, p := range pods {
+			if p.fetch.done() {
+				continue
+			}
+			if p.fetch == nil && (p.started() || p.over()) {
+				p.fetch = &fetch{ended: make(chan struct{}), isOver: p.over()}
+				if p.fetch.isOver {
+					close(p.fetch.ended)
+				}
+				go t.fetchPod(j.follow, j, p, at)
+			}
+			break
+		}
+	}
+}
+
+// awaited reports whether what pods left is still being fetched. The caller holds the
+// lock.
+func (j *job) awaited(starts [][]*podView) bool {
+	if j.attempt == nil || j.follow.Err() != nil {
+		return false
+	}
+	for _, pods := range starts {
+		for _, p := range pods {
+			if !p.fetch.done() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unfetched names the ranks that left no record that could be had, with the reason.
+func (j *job) unfetched(starts [][]*podView) map[int]string {
+	var out map[int]string
+	for n, pods := range starts {
+		if len(pods) == 0 || pods[len(pods)-1].fetch == nil || pods[len(pods)-1].fetch.unread == "" {
+			continue
+		}
+		if out == nil {
+			out = map[int]string{}
+		}
+		out[n] = pods[len(pods)-1].fetch.unread
+	}
+	return out
+}
+
+// fetchPod follows the log of a pod to its end and keeps what came.
+func (t *Target) fetchPod(ctx context.Context, j *job, p *podView, at int) {
+	s := &session{t: t, j: j, p: p, attempt: *j.attempt, at: at}
+	unread := s.run(ctx)
+	if ctx.Err() != nil && !s.kept {
+		return // whoever follows next begins anew
+	}
+	t.mu.Lock()
+	p.fetch.finished, p.fetch.unread = true, unread
+	t.fetchAll(j)
+	t.mu.Unlock()
+	t.notify()
+}
+
+// session is one fetch.
+type session struct {
+	t       *Target
+	j       *job
+	p       *podView
+	attempt plan.Attempt
+	at      int // which start of its rank the pod is
+	rank    int
+
+	log     *pod.LogReader
+	lines   *scan     // of a rank without the wrapper
+	live    *os.File  // the rank's stdout while it runs
+	problem string    // why the log may be incomplete
+	expires time.Time // when the log is no longer tried for
+	kept    bool
+}
+
+func (s *session) dir() string { return rundir.RankDir(s.attempt.Dir, s.rank) }
+
+// run fetches, and returns why a rank without records could not be read.
+func (s *session) run(ctx context.Context) (unread string) {
+	s.rank = s.p.rank()
+	if err := s.makeRoom(); err != nil {
+		return err.Error()
+	}
+	if s.attempt.Job.K8s.Unwrapped && !s.attempt.Job.SkipMetrics {
+		s.lines = newScan(s.attempt.Job.Expect.Declared())
+	}
+	s.log = pod.NewLogReader(writerFunc(s.show), s.attempt.Nonce, s.rank)
+	if s.seen().started() {
+		s.follow(ctx)
+	}
+	select {
+	case <-s.p.fetch.ended:
+	case <-ctx.Done():
+		return ""
+	}
+	_ = s.log.Close() // the writer never fails
+	if s.live != nil {
+		_ = s.live.Close() // it only shows what goes on
+	}
+	s.kept = true
+	return s.keep()
+}
+
+// seen is the pod as it was seen last.
+func (s *session) seen() *podView {
+	s.t.mu.Lock()
+	defer s.t.mu.Unlock()
+	return &podView{Pod: s.p.Pod, deleted: s.p.deleted}
+}
+
+// makeRoom makes the directory of the rank. What an earlier start of it left moves
+// out of the way.
+func (s *session) makeRoom() error {
+	if s.at > 0 {
+		aside := filepath.Join(s.attempt.Dir, "earlier", fmt.Sprintf("rank-%d-start-%d", s.rank, s.at))
+		if _, err := os.Stat(aside); errors.Is(err, os.ErrNotExist) {
+			if err := os.MkdirAll(filepath.Dir(aside), 0o700); err != nil {
+				return err
+			}
+			if err := os.Rename(s.dir(), aside); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	_, err := rundir.MakeRankDir(s.attempt.Dir, s.rank)
+	return err
+}
+
+// follow reads the log until it is complete, and again where a connection broke.
+func (s *session) follow(ctx context.Context) {
+	pause := firstPause
+	for ctx.Err() == nil {
+		live := !s.over()
+		n, err := s.read(ctx, live)
+		switch {
+		case s.log.Done():
+			return
+		case err == nil && !live: // that was all
+			s.problem = ""
+			return
+		case err != nil:
+			s.problem = sentence(err)
+		}
+		if live && s.over() {
+			if s.shared() {
+				return
+			}
+			continue // what came after the last line that was seen
+		}
+		if n > 0 {
+			pause = firstPause
+		}
+		if !live && s.tooLate() {
+			return
+		}
+		s.rest(ctx, pause)
+		pause = min(2*pause, longPause)
+	}
+}
+
+// over reports whether the pod is.
+func (s *session) over() bool {
+	select {
+	case <-s.p.fetch.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// tooLate reports whether the log of a pod that is over has been tried for long
+// enough.
+func (s *session) tooLate() bool {
+	now := s.t.now()
+	if s.expires.IsZero() {
+		s.expires = now.Add(time.Duration(s.attempt.Job.MarkerGraceSeconds) * time.Second)
+	}
+	return now.After(s.expires) || s.seen().deleted
+}
+
+func (s *session) rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// read reads the log once, from where the last attempt ended. A live one is read
+// until a little after the end of the pod: kubelets take seconds to say that a log
+// has ended.
+func (s *session) read(ctx context.Context, live bool) (bytes int64, err error) {
+	c, err := s.t.client(s.j.Kubeconfig, s.j.Context)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	params := map[string]string{"container": pod.Container, "timestamps": "true", "follow": strconv.FormatBool(live)}
+	if since := s.log.Since(); !since.IsZero() {
+		params["sinceTime"] = since.UTC().Format(time.RFC3339)
+	}
+	body, err := c.stream(ctx, apiCore+s.j.Namespace+"/pods/"+s.p.Pod.Name+"/log", params)
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close()
+	if live {
+		go s.endWith(ctx, cancel)
+	}
+	return s.log.ReadFrom(untilDone{body, s.log})
+}
+
+// endWith ends the reading of a log a little after the end of its pod.
+func (s *session) endWith(ctx context.Context, cancel context.CancelFunc) {
+	select {
+	case <-s.p.fetch.ended:
+		s.rest(ctx, afterEnd)
+		cancel()
+	case <-ctx.Done():
+	}
+}
+
+// untilDone ends a log when its last record has come.
+type untilDone struct {
+	io.Reader
+	log *pod.LogReader
+}
+
+// Read implements io.Reader.
+func (r untilDone) Read(b []byte) (int, error) {
+	if r.log.Done() {
+		return 0, io.EOF
+	}
+	return r.Reader.Read(b)
+}
+
+// show adds what the workload says to the rank's stdout, where nobody else writes it.
+func (s *session) show(b []byte) (int, error) {
+	if !s.attempt.Job.K8s.Unwrapped && !s.begun() {
+		return len(b), nil // the rank writes into the attempt directory itself
+	}
+	if s.lines != nil {
+		s.lines.feed(b)
+	}
+	if s.live == nil {
+		f, err := os.OpenFile(filepath.Join(s.dir(), rundir.StdoutFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if err != nil {
+			return len(b), nil //nolint:nilerr // the archive at the end has it too
+		}
+		s.live = f
+	}
+	_, _ = s.live.Write(b) // see above
+	return len(b), nil
+}
+
+// begun reports whether the rank sends its records through its log.
+func (s *session) begun() bool {
+	_, begun := s.log.Begin()
+	return begun
+}
+
+type writerFunc func([]byte) (int, error)
+
+// Write implements io.Writer.
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

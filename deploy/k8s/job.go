@@ -1,0 +1,199 @@
+package k8s
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"assay/deploy"
+	"assay/pkg/evidence"
+	"assay/pkg/plan"
+)
+
+// job is what this process knows of one job. Objects that were deleted stay in it:
+// what was seen of them is evidence.
+type job struct {
+	ref
+	jobs map[types.UID]*batchv1.Job // the Job, or those of a JobSet
+	gone map[types.UID]bool         // of jobs
+	pods map[types.UID]*podView
+
+	attempt  *plan.Attempt // nil: not followed
+	follow   context.Context
+	absent   bool                 // the server has no such job
+	asked    bool                 // somebody of this process asked for its end
+	refused  *refusal             // it was given up before its ranks could start
+	events   []string             // texts of events that tell why pods are not created
+	eventsAt time.Time            // when they were asked for
+	since    map[string]time.Time // by what: since when it has been so
+	final    *evidence.Observation
+}
+
+// refusal says why a job was given up.
+type refusal struct{ code, word, text string }
+
+// podView is one pod of a job, as it was seen last.
+type podView struct {
+	*corev1.Pod
+	deleted bool
+	fetch   *fetch // nil: not begun
+}
+
+// rank is the rank that a pod runs, -1 when it does not say.
+func (p *podView) rank() int {
+	if n, err := strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation]); err == nil {
+		return n
+	}
+	return -1
+}
+
+// starts is how often the rank had failed before this pod.
+func (p *podView) starts() int {
+	n, _ := strconv.Atoi(p.Annotations[batchv1.JobIndexFailureCountAnnotation]) // absent: none
+	return n
+}
+
+// tracked returns what is known of a job. The caller holds the lock.
+func (t *Target) tracked(r ref) *job {
+	j := t.jobs[r.key()]
+	if j == nil {
+		j = &job{ref: r, jobs: map[types.UID]*batchv1.Job{}, gone: map[types.UID]bool{}, pods: map[types.UID]*podView{}, since: map[string]time.Time{}}
+		t.jobs[r.key()] = j
+	}
+	return j
+}
+
+// asked notes that this process asks for the end of a job.
+func (t *Target) asked(r ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tracked(r).asked = true
+}
+
+// update takes over what a watch says of an object.
+func (t *Target) update(key watchKey, o any, deleted bool) {
+	t.mu.Lock()
+	for _, j := range t.jobs {
+		if key == j.watchKey() {
+			j.update(o, deleted)
+			t.fetchAll(j)
+		}
+	}
+	t.mu.Unlock()
+	t.notify()
+}
+
+// update takes over an object when it is one of the job's.
+func (j *job) update(o any, deleted bool) {
+	switch o := o.(type) {
+	case *batchv1.Job:
+		if j.owns(o) {
+			j.jobs[o.UID] = o
+			j.gone[o.UID] = deleted
+		}
+	case *corev1.Pod:
+		owner := metav1.GetControllerOf(o)
+		if owner == nil || !j.ownsUID(owner) {
+			return
+		}
+		if p := j.pods[o.UID]; p != nil {
+			p.Pod, p.deleted = o, deleted
+			return
+		}
+		j.pods[o.UID] = &podView{Pod: o, deleted: deleted}
+	}
+}
+
+// owns reports whether a Job is the one that was submitted, or of the JobSet.
+func (j *job) owns(o *batchv1.Job) bool {
+	if !j.JobSet {
+		return string(o.UID) == j.UID
+	}
+	owner := metav1.GetControllerOf(o)
+	return owner != nil && string(owner.UID) == j.UID
+}
+
+// ownsUID reports whether a pod's owner is a Job of this one. The pod may have been
+// seen before its Job was.
+func (j *job) ownsUID(owner *metav1.OwnerReference) bool {
+	if !j.JobSet {
+		return string(owner.UID) == j.UID
+	}
+	return owner.Kind == "Job" && len(owner.Name) > len(j.ref.Name) && owner.Name[:len(j.ref.Name)+1] == j.ref.Name+"-"
+}
+
+// current is the Job that is watched, and whether it was deleted; nil when none was
+// seen.
+func (j *job) current() (*batchv1.Job, bool) {
+	var newest *batchv1.Job
+	for _, o := range j.jobs {
+		if newest == nil || newest.CreationTimestamp.Before(&o.CreationTimestamp) {
+			newest = o
+		}
+	}
+	if newest == nil {
+		return nil, false
+	}
+	return newest, j.gone[newest.UID]
+}
+
+// starts returns the pods of each rank, the oldest first.
+func (j *job) starts() [][]*podView {
+	ranks := make([][]*podView, j.WorldSize)
+	for _, p := range j.pods {
+		if n := p.rank(); n >= 0 && n < j.WorldSize {
+			ranks[n] = append(ranks[n], p)
+		}
+	}
+	for _, pods := range ranks {
+		slices.SortFunc(pods, func(a, b *podView) int {
+			return cmp.Or(cmp.Compare(a.starts(), b.starts()), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Pod.Name, b.Pod.Name))
+		})
+	}
+	return ranks
+}
+
+// held says for how long a thing has been so without interruption.
+func (j *job) held(what string, is bool, now time.Time) time.Duration {
+	if !is {
+		delete(j.since, what)
+		return 0
+	}
+	if _, was := j.since[what]; !was {
+		j.since[what] = now
+	}
+	return now.Sub(j.since[what])
+}
+
+// forbidden reports whether the server says that it will not answer.
+func forbidden(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)
+}
+
+// Follow implements deploy.Follower.
+func (t *Target) Follow(ctx context.Context, a plan.Attempt, h deploy.Handle) {
+	r, err := decode(h)
+	if err != nil {
+		return // Observe says so
+	}
+	t.mu.Lock()
+	j := t.tracked(r)
+	if j.attempt == nil || j.follow.Err() != nil {
+		j.attempt, j.follow = &a, ctx
+		for _, p := range j.pods {
+			if p.fetch != nil && !p.fetch.done() {
+				p.fetch = nil // the one that followed before has ended
+			}
+		}
+	}
+	t.mu.Unlock()
+	_, _ = t.watch(r) // Observe tells what is wrong
+}

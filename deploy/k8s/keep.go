@@ -1,0 +1,259 @@
+package k8s
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"assay/pkg/durable"
+	"assay/pkg/evidence"
+	"assay/pkg/pod"
+	"assay/pkg/regular"
+	"assay/pkg/rundir"
+	"assay/pkg/signame"
+)
+
+// maxRecord is the largest marker that is read, in bytes.
+const maxRecord = 1 << 20
+
+// keep writes down what is known of how the rank ended, from the best source there
+// is: its own files on a shared filesystem, the archive in its log, its termination
+// message, and what Kubernetes says of its container. It returns why a rank without
+// any record could not be read, or "".
+func (s *session) keep() (unread string) {
+	if s.shared() {
+		return ""
+	}
+	p := s.seen()
+	err := s.keepBest(p)
+	if err != nil {
+		return fmt.Sprintf("what pod %s left could not be kept: %v", p.Pod.Name, err)
+	}
+	return ""
+}
+
+func (s *session) keepBest(p *podView) error {
+	if done, err := s.keepArchive(); done || err != nil {
+		return err
+	}
+	if done, err := s.keepMessage(p); done || err != nil {
+		return err
+	}
+	switch {
+	case s.attempt.Job.K8s.Unwrapped && p.terminated() != nil:
+		return s.keepStatus(p)
+	case p.stuck(true) != nil:
+		return s.keepRefusal(p, *p.stuck(true))
+	case p.started():
+		return s.keepBegin(p)
+	}
+	return nil
+}
+
+// shared reports whether the rank itself wrote its records where this process sees
+// them.
+func (s *session) shared() bool {
+	for _, name := range []string{rundir.EndFile, rundir.BeginFile} {
+		var marker struct {
+			evidence.Identity
+			By string `json:"by"`
+		}
+		data, err := regular.ReadFile(filepath.Join(s.dir(), name), maxRecord)
+		if err == nil && json.Unmarshal(data, &marker) == nil && marker.Identity == s.attempt.Identity(s.rank) && marker.By == "" && !s.begun() {
+			return true
+		}
+	}
+	return false
+}
+
+// keepArchive unpacks what the rank sent through its log.
+func (s *session) keepArchive() (bool, error) {
+	archive, err := s.log.Archive()
+	if err != nil {
+		if s.problem == "" {
+			s.problem = err.Error()
+		}
+		return false, nil
+	}
+	end, omitted, err := s.endIn(archive)
+	if err != nil {
+		s.problem = err.Error()
+		return false, nil
+	}
+	_, err = pod.Unpack(archive, func(name string, _ int64, data io.Reader) error {
+		if name == rundir.EndFile {
+			return nil // it comes last, and says that all is there
+		}
+		path := filepath.Join(s.dir(), filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		return durable.Copy(path, data, fileMode(s.dir()))
+	})
+	if err != nil {
+		return false, err
+	}
+	leftOut(&end, omitted)
+	return true, s.writeJSON(rundir.EndFile, end)
+}
+
+// endIn is the end marker in an archive, and what the archive leaves out.
+func (s *session) endIn(archive []byte) (end evidence.End, omitted []pod.Omitted, err error) {
+	omitted, err = pod.Unpack(archive, func(name string, _ int64, data io.Reader) error {
+		if name != rundir.EndFile {
+			return nil
+		}
+		return json.NewDecoder(data).Decode(&end)
+	})
+	if err == nil && end.Identity != s.attempt.Identity(s.rank) {
+		err = errors.New("what the log holds is of another rank or run")
+	}
+	return end, omitted, err
+}
+
+// leftOut names what could not be sent. Without its results a rank has lost
+// evidence; without a part of its log it has not.
+func leftOut(end *evidence.End, omitted []pod.Omitted) {
+	for _, o := range omitted {
+		to := &end.Message
+		if strings.HasPrefix(o.Name, rundir.ResultsDir+"/") || o.Name == rundir.MetricsFile {
+			to = &end.Lost
+		}
+		*to = strings.TrimPrefix(*to+"; "+o.String(), "; ")
+	}
+}
+
+// keepMessage writes down what the termination message says.
+func (s *session) keepMessage(p *podView) (bool, error) {
+	status := p.terminated()
+	if status == nil || status.Message == "" || s.attempt.Job.K8s.Unwrapped {
+		return false, nil
+	}
+	m, err := pod.DecodeMessage([]byte(status.Message))
+	if err != nil || m.End.Identity != s.attempt.Identity(s.rank) {
+		return false, nil
+	}
+	why := s.problem
+	if why == "" {
+		why = "its log ended before them"
+	}
+	lost := fmt.Sprintf("only its termination message could be had, not its log and its results (%s)", why)
+	if len(m.Cut) > 0 {
+		lost += "; it leaves out " + strings.Join(m.Cut, ", ")
+	}
+	if m.End.Results != nil && m.End.Results.File != "" || len(m.Cut) > 0 || m.End.Lost != "" {
+		m.End.Lost = strings.TrimPrefix(m.End.Lost+"; "+lost, "; ")
+	} else {
+		m.End.Message = strings.TrimPrefix(m.End.Message+"; "+lost, "; ")
+	}
+	if len(m.Metrics.Readings)+len(m.Metrics.Problems) > 0 {
+		if err := s.writeJSON(rundir.MetricsFile, m.Metrics); err != nil {
+			return false, err
+		}
+		m.End.Metrics = true
+	}
+	return true, s.writeJSON(rundir.EndFile, m.End)
+}
+
+// keepStatus writes the end of a rank that ran without the wrapper.
+func (s *session) keepStatus(p *podView) error {
+	status := p.terminated()
+	end := s.end(p)
+	end.StartedAt, end.FinishedAt = status.StartedAt.UTC(), status.FinishedAt.UTC()
+	end.ElapsedSeconds = end.FinishedAt.Sub(end.StartedAt).Seconds()
+	end.Outcome, end.ExitCode = evidence.OutcomeExited, int(status.ExitCode)
+	switch {
+	case p.Status.Reason == "DeadlineExceeded":
+		end.Outcome = evidence.OutcomeTimedOut
+	case p.DeletionTimestamp != nil && status.ExitCode != 0:
+		end.Outcome = evidence.OutcomeStopped
+	case status.ExitCode > 128 && status.ExitCode < 128+65:
+		end.Outcome, end.Signal = evidence.OutcomeSignaled, signame.Of(syscall.Signal(status.ExitCode-128))
+	}
+	if s.problem != "" {
+		end.Lost = "its log could not be read to its end: " + s.problem
+	}
+	if m := s.lines.result(); len(m.Readings)+len(m.Problems) > 0 {
+		if err := s.writeJSON(rundir.MetricsFile, m); err != nil {
+			return err
+		}
+		end.Metrics = true
+	}
+	return s.writeJSON(rundir.EndFile, end)
+}
+
+// keepRefusal writes the end of a rank that could not start.
+func (s *session) keepRefusal(p *podView, r refusal) error {
+	return writeRefusal(s.attempt.Dir, s.end(p), r)
+}
+
+func writeRefusal(attemptDir string, end evidence.End, r refusal) error {
+	end.Outcome, end.Code, end.ExitCode, end.Message = evidence.OutcomeRefused, r.code, 6, r.text
+	dir, err := rundir.MakeRankDir(attemptDir, end.Rank)
+	if err != nil {
+		return err
+	}
+	return durable.WriteJSON(filepath.Join(dir, rundir.EndFile), end, fileMode(dir))
+}
+
+// keepBegin writes down that a rank began which left nothing itself, or only that.
+func (s *session) keepBegin(p *podView) error {
+	if b, ok := s.log.Begin(); ok && b.Identity == s.attempt.Identity(s.rank) {
+		return s.writeJSON(rundir.BeginFile, b)
+	}
+	started := p.Pod.CreationTimestamp.Time
+	if status := p.terminated(); status != nil {
+		started = status.StartedAt.Time
+	}
+	return s.writeJSON(rundir.BeginFile, evidence.Begin{
+		Version: evidence.MarkerVersion, Identity: s.attempt.Identity(s.rank), Host: p.Pod.Name, Node: p.Spec.NodeName, StartedAt: started.UTC(),
+	})
+}
+
+// end is what Kubernetes knows of the end of a rank.
+func (s *session) end(p *podView) evidence.End { return endOf(s.attempt.Identity(s.rank), p.Pod) }
+
+func endOf(id evidence.Identity, p *corev1.Pod) evidence.End {
+	return evidence.End{Version: evidence.MarkerVersion, Identity: id, Host: p.Name, Node: p.Spec.NodeName, By: Name}
+}
+
+// keepRefusal writes down why a job was given up, for every rank that it concerns,
+// before the job is ended: then it is known even if this process ends.
+func (t *Target) keepRefusal(j *job) {
+	t.mu.Lock()
+	attempt, refused := j.attempt, j.refused
+	stuck := map[int]*corev1.Pod{}
+	for n, pods := range j.starts() {
+		if len(pods) > 0 && pods[len(pods)-1].stuck(true) != nil {
+			stuck[n] = pods[len(pods)-1].Pod
+		}
+	}
+	t.mu.Unlock()
+	if attempt == nil || refused == nil {
+		return
+	}
+	for n, p := range stuck {
+		r := (&podView{Pod: p}).stuck(true)
+		_ = writeRefusal(attempt.Dir, endOf(attempt.Identity(n), p), *r) // the observation says it too
+	}
+}
+
+func (s *session) writeJSON(name string, v any) error {
+	return durable.WriteJSON(filepath.Join(s.dir(), name), v, fileMode(s.dir()))
+}
+
+// fileMode is as private or as shared as the directory is.
+func fileMode(dir string) fs.FileMode {
+	if info, err := os.Stat(dir); err == nil && info.Mode()&0o070 != 0 {
+		return 0o660
+	}
+	return 0o600
+}

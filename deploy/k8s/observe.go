@@ -1,0 +1,390 @@
+package k8s
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"assay/deploy"
+	"assay/pkg/evidence"
+	"assay/pkg/hostlist"
+	"assay/pkg/phrase"
+	"assay/pkg/verdict"
+)
+
+// The bounds of patience with a cluster.
+const (
+	// listLimit is how long the first list of a watch may take.
+	listLimit = 15 * time.Second
+	// unseenAfter is how long a job may be missing from the watch before the server is
+	// asked for it by name.
+	unseenAfter = 3 * time.Second
+	// imageAfter is how long an image that cannot be pulled is tried for, when the
+	// registry's answer leaves hope.
+	imageAfter = 60 * time.Second
+	// podlessAfter is how long a Job may have no pods before its events are asked why.
+	podlessAfter = time.Second
+	// lostAfter is how long a pod that was told to go may take beyond its grace before
+	// its node counts as lost.
+	lostAfter = 60 * time.Second
+	// lookAgain is how often a job is looked at without a change. No question is asked
+	// for that.
+	lookAgain = 5 * time.Second
+)
+
+// Observe implements deploy.Target: what the watch knows, without a question where
+// it is up to date.
+func (t *Target) Observe(ctx context.Context, handles []deploy.Handle) ([]evidence.Observation, error) {
+	refs := make([]ref, len(handles))
+	for i, h := range handles {
+		r, err := decode(h)
+		if err != nil {
+			return nil, err
+		}
+		refs[i] = r
+		t.mu.Lock()
+		done := t.tracked(r).final != nil // before the watch starts: it fills what is tracked
+		t.mu.Unlock()
+		if done {
+			continue
+		}
+		w, err := t.watch(r)
+		if err != nil {
+			return nil, err
+		}
+		if err := w.ready(ctx, listLimit); err != nil {
+			t.drop(r)
+			return nil, err
+		}
+		if err := w.away(t.now()); err != nil {
+			return nil, err
+		}
+	}
+	return t.look(ctx, refs)
+}
+
+// look observes the jobs, and acts on what has to be: those that cannot start are
+// ended, and what is not seen is asked for.
+func (t *Target) look(ctx context.Context, refs []ref) ([]evidence.Observation, error) {
+	t.mu.Lock()
+	t.changed = make(chan struct{})
+	now := t.now()
+	out := make([]evidence.Observation, len(refs))
+	var act []*job
+	for i, r := range refs {
+		j := t.tracked(r)
+		t.fetchAll(j)
+		out[i] = j.observe(now)
+		out[i].At = now.UTC()
+		if out[i].Phase.Over() && j.final == nil {
+			j.final = &out[i]
+			t.release(j)
+		}
+		if j.final == nil && (j.needsEvents(now) || j.wantsEnd() || j.unseen(now)) {
+			act = append(act, j)
+		}
+	}
+	t.mu.Unlock()
+	for _, j := range act {
+		if err := t.act(ctx, j); err != nil {
+			return nil, err
+		}
+	}
+	if len(act) > 0 {
+		t.notify() // look again at once, without a question
+	}
+	return out, nil
+}
+
+// act asks what a watch does not say, and ends what cannot start.
+func (t *Target) act(ctx context.Context, j *job) error {
+	c, err := t.client(j.Kubeconfig, j.Context)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	now := t.now()
+	events, end, unseen := j.needsEvents(now), j.wantsEnd(), j.unseen(now)
+	j.eventsAt = now
+	t.mu.Unlock()
+	switch {
+	case end:
+		t.keepRefusal(j)
+		err := c.remove(ctx, j.path(), j.UID, metav1.DeletePropagationForeground)
+		t.mu.Lock()
+		j.asked = err == nil
+		t.mu.Unlock()
+		return unasked("delete the "+j.kind()+" "+j.ref.Name, err)
+	case unseen:
+		found, err := c.find(ctx, j.ref)
+		if apierrors.IsNotFound(err) || err == nil && string(found.UID) != j.UID { // else another has its name
+			t.mu.Lock()
+			j.absent = true
+			t.mu.Unlock()
+			return nil
+		}
+		return unasked("get the "+j.kind()+" "+j.ref.Name, err)
+	case events:
+		return t.askEvents(ctx, c, j)
+	}
+	return nil
+}
+
+// askEvents asks why a job has no pods.
+func (t *Target) askEvents(ctx context.Context, c *client, j *job) error {
+	var list corev1.EventList
+	name := j.ref.Name
+	if now, _ := j.current(); now != nil {
+		name = now.Name
+	}
+	err := c.list(ctx, apiCore+j.Namespace+"/events", "", "involvedObject.name="+name, &list)
+	if apierrors.IsForbidden(err) {
+		return nil // it would be good to know, and can be done without
+	}
+	if err != nil {
+		return unasked("list events in namespace "+j.Namespace, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	j.events = nil
+	for _, e := range list.Items {
+		if e.Type == corev1.EventTypeWarning {
+			j.events = append(j.events, text(e.Reason, e.Message))
+		}
+	}
+	return nil
+}
+
+// needsEvents reports whether the events may tell why pods are missing.
+func (j *job) needsEvents(now time.Time) bool {
+	o, deleted := j.current()
+	podless := !deleted && (o == nil && j.JobSet || o != nil && !suspended(o) && o.DeletionTimestamp == nil && len(j.pods) < j.WorldSize && !ended(o))
+	return j.held("podless", podless, now) >= podlessAfter && now.Sub(j.eventsAt) >= lookAgain
+}
+
+// unseen reports whether the job is to be asked for by name.
+func (j *job) unseen(now time.Time) bool {
+	o, _ := j.current()
+	return j.held("unseen", o == nil && !j.absent, now) >= unseenAfter && now.Sub(j.eventsAt) >= time.Second
+}
+
+// wantsEnd reports whether the job was given up and has to be ended.
+func (j *job) wantsEnd() bool { return j.refused != nil && !j.asked }
+
+// observe says what is known of a job now. It asks nobody.
+func (j *job) observe(now time.Time) evidence.Observation {
+	o := evidence.Observation{Source: "kubernetes", JobID: j.Namespace + "/" + j.ref.Name}
+	current, deleted := j.current()
+	starts := j.starts()
+	o.Earlier, o.Nodes = earlier(starts), nodes(starts)
+	switch {
+	case current == nil && j.absent:
+		o.Phase, o.Detail = evidence.PhaseGone, fmt.Sprintf("the cluster has no %s %s in namespace %s any more", j.kind(), j.ref.Name, j.Namespace)
+		return o
+	case current == nil:
+		o.Phase, o.Word, o.Detail = evidence.PhasePending, wordPending, strings.Join(j.events, "; ")
+		return o
+	case ended(current) || deleted:
+		return j.over(o, current, starts)
+	}
+	return j.live(o, current, starts, now)
+}
+
+// live: the job has not ended.
+func (j *job) live(o evidence.Observation, current *batchv1.Job, starts [][]*podView, now time.Time) evidence.Observation {
+	if current.DeletionTimestamp != nil {
+		o.Phase, o.Word = evidence.PhaseEnding, "Deleting"
+		if j.held("deleting", true, now) >= lostAfter {
+			o.Detail = "its pods do not end: their nodes may be lost"
+		}
+		return o
+	}
+	if suspended(current) {
+		o.Phase, o.Word = evidence.PhasePending, "Suspended"
+		if c := condition(current, batchv1.JobSuspended); c != nil {
+			o.Detail = phrase.Line(c.Message)
+		}
+		return o
+	}
+	j.giveUp(starts, now)
+	missing, why := 0, ""
+	for _, pods := range starts {
+		if len(pods) == 0 {
+			missing++
+			continue
+		}
+		p := pods[len(pods)-1]
+		if p.started() || p.over() {
+			continue
+		}
+		missing++
+		if text, is := p.unscheduled(); is && why == "" {
+			o.Word, why = "Unschedulable", text
+		}
+	}
+	if missing > 0 {
+		o.Phase = evidence.PhasePending
+		if o.Word == "" {
+			o.Word = wordPending
+		}
+		o.Detail = why
+		if why == "" {
+			o.Detail = strings.Join(j.events, "; ")
+		}
+		return o
+	}
+	o.Phase, o.Word = evidence.PhaseRunning, wordRunning
+	return o
+}
+
+// giveUp notes that a pod is not going to start.
+func (j *job) giveUp(starts [][]*podView, now time.Time) {
+	if j.refused != nil {
+		return
+	}
+	for n, pods := range starts {
+		if len(pods) == 0 {
+			continue
+		}
+		p := pods[len(pods)-1]
+		what := fmt.Sprintf("stuck %d %s", n, p.UID)
+		patient := j.held(what, p.stuck(true) != nil, now) >= imageAfter
+		if r := p.stuck(patient); r != nil {
+			j.refused = r
+			return
+		}
+	}
+	for _, e := range j.events {
+		if strings.HasPrefix(e, "FailedCreate") && (strings.Contains(e, "forbidden") || strings.Contains(e, "denied") || strings.Contains(e, "invalid")) {
+			j.refused = &refusal{verdict.CodeLaunchRefused, "FailedCreate", "pods of the Job cannot be created: " + e}
+			return
+		}
+	}
+}
+
+// over: the job has ended, by its conditions, or was deleted.
+func (j *job) over(o evidence.Observation, current *batchv1.Job, starts [][]*podView) evidence.Observation {
+	o.Phase = evidence.PhaseEnded
+	if j.awaited(starts) {
+		o.Phase = evidence.PhaseEnding
+	}
+	failed := condition(current, batchv1.JobFailed)
+	if failed == nil {
+		failed = condition(current, batchv1.JobFailureTarget)
+	}
+	heaviest, began := j.troubles(current, starts)
+	switch {
+	case j.refused != nil:
+		o.Word, o.Bad, o.Detail = j.refused.word, true, j.refused.text
+	case heaviest != nil && heaviest.word == wordCancelled:
+		o.Word, o.Detail = heaviest.word, heaviest.text
+	case heaviest != nil:
+		o.Word, o.Bad, o.Detail = heaviest.word, true, heaviest.text
+	case failed != nil:
+		o.Word, o.Bad, o.Detail = failed.Reason, true, phrase.Line(failed.Message)
+	case condition(current, batchv1.JobComplete) != nil || condition(current, batchv1.JobSuccessCriteriaMet) != nil:
+		o.Word = "Complete"
+	default:
+		o.Word, o.Detail = wordCancelled, "the "+j.kind()+" was deleted by somebody"
+		if j.asked {
+			o.Detail = "the " + j.kind() + " was deleted"
+		}
+	}
+	if !began && o.Word != wordCancelled {
+		o.NotLaunched = o.Detail
+		if o.NotLaunched == "" {
+			o.NotLaunched = "it ended as " + o.Word + " before any rank began"
+		}
+		if j.refused != nil {
+			o.NotLaunchedCode = j.refused.code
+		}
+	}
+	o.Ranks = j.unfetched(starts)
+	return o
+}
+
+// troubles is the heaviest trouble of the newest pods, and whether any of them began.
+func (j *job) troubles(current *batchv1.Job, starts [][]*podView) (heaviest *trouble, began bool) {
+	ours := j.asked || j.refused != nil || suspended(current) || current.DeletionTimestamp != nil ||
+		condition(current, batchv1.JobFailureTarget) != nil && condition(current, batchv1.JobFailureTarget).Reason == batchv1.JobReasonDeadlineExceeded ||
+		condition(current, batchv1.JobComplete) != nil
+	for _, pods := range starts {
+		if len(pods) == 0 {
+			continue
+		}
+		p := pods[len(pods)-1]
+		began = began || p.started()
+		if t := p.trouble(ours); t != nil && (heaviest == nil || t.weight > heaviest.weight) {
+			heaviest = t
+		}
+	}
+	return heaviest, began
+}
+
+// ended reports whether a Job has ended by its conditions: counts say nothing, for
+// a pod that succeeded may be one of many, and one that failed may be started again.
+func ended(j *batchv1.Job) bool {
+	return condition(j, batchv1.JobComplete) != nil || condition(j, batchv1.JobFailed) != nil
+}
+
+func suspended(j *batchv1.Job) bool { return j.Spec.Suspend != nil && *j.Spec.Suspend }
+
+// earlier is how the starts of ranks before the newest ended.
+func earlier(starts [][]*podView) []evidence.Earlier {
+	var list []evidence.Earlier
+	for n, pods := range starts {
+		for _, p := range pods[:max(len(pods)-1, 0)] {
+			rank := n
+			list = append(list, evidence.Earlier{Word: p.endWord(), Nodes: p.Spec.NodeName, Rank: &rank})
+		}
+	}
+	return list
+}
+
+// endWord says in a word or two how a pod ended.
+func (p *podView) endWord() string {
+	if t := p.trouble(false); t != nil {
+		return t.word
+	}
+	if end := p.terminated(); end != nil {
+		return fmt.Sprintf("exit code %d", end.ExitCode)
+	}
+	return "ended without a status"
+}
+
+// nodes lists the nodes of the newest pods.
+func nodes(starts [][]*podView) string {
+	var names []string
+	for _, pods := range starts {
+		if len(pods) > 0 {
+			if n := pods[len(pods)-1].Spec.NodeName; n != "" && !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	return hostlist.Compress(names)
+}
+
+// due is when jobs should be looked at again although nothing changed. The caller
+// holds the lock.
+func (t *Target) due(handles []deploy.Handle) time.Duration {
+	due := lookAgain
+	for _, h := range handles {
+		r, err := decode(h)
+		if err != nil {
+			continue
+		}
+		j := t.tracked(r)
+		if o, _ := j.current(); o == nil || len(j.pods) < j.WorldSize {
+			due = podlessAfter
+		}
+	}
+	return due
+}
