@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"assay/pkg/pod"
-	"assay/pkg/rank"
 )
 
 // queueLabel names the local queue of Kueue that admits a job.
@@ -16,6 +15,10 @@ const queueLabel = "kueue.x-k8s.io/queue-name"
 
 // replicatedJob is the name of the one job of a JobSet. The names of pods hold it.
 const replicatedJob = "rank"
+
+// What a rank exits with when its program cannot be executed, or is not there, as
+// shells do.
+const exitNotExecutable, exitNotFound = 126, 127
 
 // job is the Indexed Job: the pod of index n is rank n.
 func (r *renderer) job(template corev1.PodTemplateSpec) *batchv1.Job {
@@ -72,7 +75,7 @@ func failurePolicy() *batchv1.PodFailurePolicy {
 			OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
 				ContainerName: new(pod.Container),
 				Operator:      batchv1.PodFailurePolicyOnExitCodesOpIn,
-				Values:        []int32{rank.ExitNotExecutable, rank.ExitNotFound},
+				Values:        []int32{exitNotExecutable, exitNotFound},
 			},
 		},
 	}}
