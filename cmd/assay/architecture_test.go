@@ -23,15 +23,16 @@ var layers = []struct {
 	reason   string
 }{
 	{"pkg/exitcode pkg/phrase pkg/spelling pkg/hostlist pkg/signame pkg/procfs pkg/regular pkg/environ", "leaves: the one table of exit codes, words for people, words that were meant, host lists, names of signals, regular files, environments"},
-	{"schemas templates pkg/durable pkg/logtail pkg/pod", "leaves: embedded files, files as such, and what a rank in a pod and whoever watches it agree on"},
+	{"schemas templates pkg/durable pkg/logtail", "leaves: embedded files, files as such"},
 	{"pkg/metric pkg/launcher", "core: what a measurement is, what starts ranks"},
 	{"pkg/threshold", "core: what a measurement is compared with"},
 	{"pkg/evidence pkg/card", "core: what is known, what is declared"},
-	{"pkg/verdict pkg/manifest", "core: the judgement, the manifest"},
+	{"pkg/verdict pkg/manifest pkg/pod", "core: the judgement, the manifest, what a rank in a pod and whoever watches it agree on"},
 	{"pkg/plan", "core: from manifest to jobs"},
 	{"deploy", "the target seam"},
 	{"pkg/rundir pkg/envfile pkg/document pkg/probe pkg/report pkg/container", "edges that know files, processes, formats"},
 	{"pkg/rank pkg/collect pkg/discover pkg/perfcsv pkg/batch", "what works on them"},
+	{"pkg/podrank", "a rank in a pod"},
 	{"deploy/local deploy/slurm deploy/k8s deploy/deploytest deploy/slurm/slurmtest deploy/k8s/k8stest", "the targets, the suite that each passes, and the cluster that tests use"},
 	{"pkg/lint", "checks every kind of file"},
 	{"pkg/build pkg/run", "the flows"},
