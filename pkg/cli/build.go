@@ -38,8 +38,8 @@ func (a *app) buildCmd() *cobra.Command {
 		Example: "  assay build --tags demo\n" +
 			"  assay build --tags triad --additional-context '{\"env_vars\": {\"MODE\": \"fast\"}}'\n" +
 			"  assay build --tags demo --stamp nightly --manifest-output nightly.json\n" +
-			"  assay build --tags bert --additional-context '{\"gpu_vendor\": \"AMD\", \"guest_os\": \"UBUNTU\"}' --registry registry.example/team\n" +
-			"  assay build --tags bert --use-image rocm/pytorch:latest",
+			"  assay build --tags demo --registry registry.example/team --build-jobs 4\n" +
+			"  assay build --tags demo --use-image rocm/pytorch:latest",
 		Args: exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error { return a.build(c.Context(), f, asJSON) },
 	}

@@ -126,7 +126,13 @@ func (a *app) imageMaker(ctx context.Context, f buildFlags, batch imagebuild.Bat
 		im.maker = existing
 		return im, nil
 	}
-	if f.images.noImages || !slices.ContainsFunc(cards, build.HasDockerfile) {
+	if !f.images.noImages && !slices.ContainsFunc(cards, build.HasDockerfile) {
+		if f.images.registry != "" {
+			a.log.Warn("no selected card has a dockerfile: nothing is built, and nothing pushed to " + f.images.registry)
+		}
+		return im, nil
+	}
+	if f.images.noImages {
 		return im, nil
 	}
 	if f.images.unbuilt {

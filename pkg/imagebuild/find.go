@@ -44,7 +44,7 @@ func (d dockerfile) vendorOf(base string) string {
 	}
 	base = strings.ToLower(base)
 	switch {
-	case strings.Contains(base, "rocm") || strings.HasPrefix(base, "amd"):
+	case strings.Contains(base, "rocm") || strings.HasPrefix(base, "amd/"):
 		return "AMD"
 	case strings.Contains(base, "nvidia") || strings.Contains(base, "cuda"):
 		return "NVIDIA"

@@ -197,11 +197,10 @@ func (o order) forArch(arch string) order {
 		args[k] = v
 	}
 	o.args, o.arch, o.named = args, arch, true
-	suffix := "_" + arch
-	o.key += suffix
-	o.name = repository(o.name + suffix)
+	o.key += "_" + arch
+	o.name = repository(o.name + archSuffix(arch))
 	if o.push != "" {
-		o.push += repository(suffix)
+		o.push += archSuffix(arch)
 	}
 	return o
 }

@@ -20,7 +20,7 @@ var (
 	separators = regexp.MustCompile(`[._-]{2,}`)
 	reference  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
 	registries = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
-	archs      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+-]*$`)
+	archs      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:+-]*$`)
 )
 
 // imageName is the local name of a card's image.
@@ -77,6 +77,18 @@ func ParseArchs(words []string) ([]string, error) {
 		}
 	}
 	return out, nil
+}
+
+// archSuffix is what the name of an image for one of several architectures ends in.
+// Features of one, as in gfx90a:xnack+, are spelt out: the names of images have no
+// such characters.
+func archSuffix(arch string) string {
+	arch = strings.ToLower(arch)
+	if off, ok := strings.CutSuffix(arch, "-"); ok {
+		arch = off + "-off"
+	}
+	arch = strings.NewReplacer(":", "-", "+", "-on", "-:", "-off-").Replace(arch)
+	return "_" + strings.Trim(separators.ReplaceAllString(arch, "-"), "._-")
 }
 
 // host is the part of a registry that one logs in to.
