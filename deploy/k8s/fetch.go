@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -82,13 +83,22 @@ func (j *job) awaited(starts [][]*podView) bool {
 func (j *job) unfetched(starts [][]*podView) map[int]string {
 	var out map[int]string
 	for n, pods := range starts {
-		if len(pods) == 0 || pods[len(pods)-1].fetch == nil || pods[len(pods)-1].fetch.unread == "" {
+		if len(pods) == 0 {
+			continue
+		}
+		p, why := pods[len(pods)-1], ""
+		switch {
+		case p.fetch != nil && p.fetch.unread != "":
+			why = p.fetch.unread
+		case j.attempt != nil && !p.fetch.done():
+			why = fmt.Sprintf("pod %s on %s has not ended, and what it left cannot be had", p.Pod.Name, p.Spec.NodeName)
+		default:
 			continue
 		}
 		if out == nil {
 			out = map[int]string{}
 		}
-		out[n] = pods[len(pods)-1].fetch.unread
+		out[n] = why
 	}
 	return out
 }
@@ -117,7 +127,8 @@ type session struct {
 	rank    int
 
 	log     *pod.LogReader
-	lines   *scan     // of a rank without the wrapper
+	scan    *scan     // of a rank without the wrapper
+	since   string    // where the next connection begins
 	live    *os.File  // the rank's stdout while it runs
 	problem string    // why the log may be incomplete
 	expires time.Time // when the log is no longer tried for
@@ -133,7 +144,7 @@ func (s *session) run(ctx context.Context) (unread string) {
 		return err.Error()
 	}
 	if s.attempt.Job.K8s.Unwrapped && !s.attempt.Job.SkipMetrics {
-		s.lines = newScan(s.attempt.Job.Expect.Declared())
+		s.scan = newScan(s.attempt.Job.Expect.Declared())
 	}
 	s.log = pod.NewLogReader(writerFunc(s.show), s.attempt.Nonce, s.rank)
 	if s.seen().started() {
@@ -184,7 +195,7 @@ func (s *session) follow(ctx context.Context) {
 		live := !s.over()
 		n, err := s.read(ctx, live)
 		switch {
-		case s.log.Done():
+		case s.log.Complete():
 			return
 		case err == nil && !live: // that was all
 			s.problem = ""
@@ -249,8 +260,8 @@ func (s *session) read(ctx context.Context, live bool) (bytes int64, err error) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	params := map[string]string{"container": pod.Container, "timestamps": "true", "follow": strconv.FormatBool(live)}
-	if since := s.log.Since(); !since.IsZero() {
-		params["sinceTime"] = since.UTC().Format(time.RFC3339)
+	if s.since != "" {
+		params["sinceTime"] = s.since
 	}
 	body, err := c.stream(ctx, apiCore+s.j.Namespace+"/pods/"+s.p.Pod.Name+"/log", params)
 	if err != nil {
@@ -260,7 +271,28 @@ func (s *session) read(ctx context.Context, live bool) (bytes int64, err error) 
 	if live {
 		go s.endWith(ctx, cancel)
 	}
-	return s.log.ReadFrom(untilDone{body, s.log})
+	return s.lines(body)
+}
+
+// lines reads a log to its end, or to its last record.
+func (s *session) lines(body io.Reader) (bytes int64, err error) {
+	s.log.Resume()
+	r := bufio.NewReaderSize(body, 64<<10)
+	for !s.log.Complete() {
+		line, err := r.ReadSlice('\n')
+		bytes += int64(len(line))
+		if len(line) > 0 {
+			s.since = s.log.Line(line)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF):
+			return bytes, nil
+		case err != nil:
+			return bytes, err
+		}
+	}
+	return bytes, nil
 }
 
 // endWith ends the reading of a log a little after the end of its pod.
@@ -273,27 +305,13 @@ func (s *session) endWith(ctx context.Context, cancel context.CancelFunc) {
 	}
 }
 
-// untilDone ends a log when its last record has come.
-type untilDone struct {
-	io.Reader
-	log *pod.LogReader
-}
-
-// Read implements io.Reader.
-func (r untilDone) Read(b []byte) (int, error) {
-	if r.log.Done() {
-		return 0, io.EOF
-	}
-	return r.Reader.Read(b)
-}
-
 // show adds what the workload says to the rank's stdout, where nobody else writes it.
 func (s *session) show(b []byte) (int, error) {
-	if !s.attempt.Job.K8s.Unwrapped && !s.begun() {
+	if !s.attempt.Job.K8s.Unwrapped && !s.log.Begun() {
 		return len(b), nil // the rank writes into the attempt directory itself
 	}
-	if s.lines != nil {
-		s.lines.feed(b)
+	if s.scan != nil {
+		s.scan.feed(b)
 	}
 	if s.live == nil {
 		f, err := os.OpenFile(filepath.Join(s.dir(), rundir.StdoutFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -304,12 +322,6 @@ func (s *session) show(b []byte) (int, error) {
 	}
 	_, _ = s.live.Write(b) // see above
 	return len(b), nil
-}
-
-// begun reports whether the rank sends its records through its log.
-func (s *session) begun() bool {
-	_, begun := s.log.Begin()
-	return begun
 }
 
 type writerFunc func([]byte) (int, error)

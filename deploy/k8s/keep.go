@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -67,7 +66,7 @@ func (s *session) shared() bool {
 			By string `json:"by"`
 		}
 		data, err := regular.ReadFile(filepath.Join(s.dir(), name), maxRecord)
-		if err == nil && json.Unmarshal(data, &marker) == nil && marker.Identity == s.attempt.Identity(s.rank) && marker.By == "" && !s.begun() {
+		if err == nil && json.Unmarshal(data, &marker) == nil && marker.Identity == s.attempt.Identity(s.rank) && marker.By == "" && !s.log.Begun() {
 			return true
 		}
 	}
@@ -76,47 +75,34 @@ func (s *session) shared() bool {
 
 // keepArchive unpacks what the rank sent through its log.
 func (s *session) keepArchive() (bool, error) {
-	archive, err := s.log.Archive()
+	files, omitted, err := s.log.Archive()
+	var end evidence.End
+	if err == nil {
+		err = json.Unmarshal(files[rundir.EndFile], &end)
+	}
+	if err == nil && end.Identity != s.attempt.Identity(s.rank) {
+		err = errors.New("what the log holds is of another rank or run")
+	}
 	if err != nil {
 		if s.problem == "" {
 			s.problem = err.Error()
 		}
 		return false, nil
 	}
-	end, omitted, err := s.endIn(archive)
-	if err != nil {
-		s.problem = err.Error()
-		return false, nil
-	}
-	_, err = pod.Unpack(archive, func(name string, _ int64, data io.Reader) error {
+	for name, data := range files {
 		if name == rundir.EndFile {
-			return nil // it comes last, and says that all is there
+			continue // it comes last, and says that all is there
 		}
 		path := filepath.Join(s.dir(), filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return err
+			return false, err
 		}
-		return durable.Copy(path, data, fileMode(s.dir()))
-	})
-	if err != nil {
-		return false, err
+		if err := durable.WriteFile(path, data, fileMode(s.dir())); err != nil {
+			return false, err
+		}
 	}
 	leftOut(&end, omitted)
 	return true, s.writeJSON(rundir.EndFile, end)
-}
-
-// endIn is the end marker in an archive, and what the archive leaves out.
-func (s *session) endIn(archive []byte) (end evidence.End, omitted []pod.Omitted, err error) {
-	omitted, err = pod.Unpack(archive, func(name string, _ int64, data io.Reader) error {
-		if name != rundir.EndFile {
-			return nil
-		}
-		return json.NewDecoder(data).Decode(&end)
-	})
-	if err == nil && end.Identity != s.attempt.Identity(s.rank) {
-		err = errors.New("what the log holds is of another rank or run")
-	}
-	return end, omitted, err
 }
 
 // leftOut names what could not be sent. Without its results a rank has lost
@@ -181,7 +167,7 @@ func (s *session) keepStatus(p *podView) error {
 	if s.problem != "" {
 		end.Lost = "its log could not be read to its end: " + s.problem
 	}
-	if m := s.lines.result(); len(m.Readings)+len(m.Problems) > 0 {
+	if m := s.scan.result(); len(m.Readings)+len(m.Problems) > 0 {
 		if err := s.writeJSON(rundir.MetricsFile, m); err != nil {
 			return err
 		}
@@ -206,7 +192,8 @@ func writeRefusal(attemptDir string, end evidence.End, r refusal) error {
 
 // keepBegin writes down that a rank began which left nothing itself, or only that.
 func (s *session) keepBegin(p *podView) error {
-	if b, ok := s.log.Begin(); ok && b.Identity == s.attempt.Identity(s.rank) {
+	var b evidence.Begin
+	if json.Unmarshal(s.log.Begin(), &b) == nil && b.Identity == s.attempt.Identity(s.rank) {
 		return s.writeJSON(rundir.BeginFile, b)
 	}
 	started := p.Pod.CreationTimestamp.Time

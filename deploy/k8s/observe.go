@@ -192,7 +192,7 @@ func (j *job) observe(now time.Time) evidence.Observation {
 		o.Phase, o.Word, o.Detail = evidence.PhasePending, wordPending, strings.Join(j.events, "; ")
 		return o
 	case ended(current) || deleted:
-		return j.over(o, current, starts)
+		return j.over(o, current, starts, now)
 	}
 	return j.live(o, current, starts, now)
 }
@@ -270,9 +270,10 @@ func (j *job) giveUp(starts [][]*podView, now time.Time) {
 }
 
 // over: the job has ended, by its conditions, or was deleted.
-func (j *job) over(o evidence.Observation, current *batchv1.Job, starts [][]*podView) evidence.Observation {
+func (j *job) over(o evidence.Observation, current *batchv1.Job, starts [][]*podView, now time.Time) evidence.Observation {
 	o.Phase = evidence.PhaseEnded
-	if j.awaited(starts) {
+	patience := lostAfter + time.Duration(j.Grace)*time.Second // a lost node never says that its pods have ended
+	if j.awaited(starts) && j.held("awaited", true, now) < patience {
 		o.Phase = evidence.PhaseEnding
 	}
 	failed := condition(current, batchv1.JobFailed)
