@@ -31,7 +31,7 @@ func (a *app) rankCmd() *cobra.Command {
 			if err := a.standUnder(under, &opt, c.Flags().Changed("rank")); err != nil {
 				return err
 			}
-			opt.Stderr = a.Err
+			opt.Stderr, opt.Binary = a.Err, a.Binary
 			code, err := rank.Run(c.Context(), opt)
 			if err != nil {
 				return exitcode.With(exitcode.Code(code), err)
@@ -46,6 +46,12 @@ func (a *app) rankCmd() *cobra.Command {
 	f.IntVar(&opt.MasterPort, "master-port", 0, "port where the ranks meet")
 	f.StringVar(&under, "under", "", "scheduler that started this process, whose variables say which rank it is: slurm")
 	f.StringVar(&opt.Node, "node", "", "the scheduler's name of this node (default: the host name)")
+	f.StringSliceVar(&opt.Hosts, "hosts", nil, "hosts of the nodes, in their order")
+	f.BoolVar(&opt.Contained, "contained", false, "this process is in a container that another assay made; modules and the env_file have been applied")
+	f.BoolVar(&opt.Linger, "linger", false, "stay after the end of the rank, until told to stop")
+	for _, name := range []string{"hosts", "contained", "linger"} {
+		_ = f.MarkHidden(name) // it is there
+	}
 	return c
 }
 

@@ -33,8 +33,8 @@ func (w *wrapper) shareOut(v *variables) {
 		return
 	}
 	inherited := environ.Get(w.options.Env, name)
-	if v.values[name] != inherited {
-		return // chosen by the env_file or the manifest
+	if v.values[name] != inherited || w.options.Contained && inherited != "" {
+		return // chosen by the env_file or the manifest, or by who started the container
 	}
 	devices := strings.Split(inherited, ",")
 	if inherited == "" {

@@ -21,6 +21,9 @@ import (
 // rank say. It reports false when one of them was refused or the wrapper was told
 // to stop meanwhile.
 func (w *wrapper) environment(ctx context.Context) ([]string, bool) {
+	if w.options.Contained {
+		return w.rankEnv(w.withMissing(w.options.Env)), true
+	}
 	env, job := w.withLauncher(w.options.Env), w.attempt.Job
 	options := envfile.Options{Dir: job.ModelDir, Services: true}
 	if f := job.EnvFile; f != nil {

@@ -51,6 +51,12 @@ type Options struct {
 	// Contained says that whoever started this process in a container has applied the
 	// modules and the env_file: they are in Env.
 	Contained bool
+	// Binary is the absolute path of the running assay, which is put into containers;
+	// needed for jobs that have them.
+	Binary string
+	// Linger makes Run stay after its end marker until it is told to stop, so that its
+	// container stays.
+	Linger bool
 	// RootWait is how long to wait for MasterAddr to resolve before the workload
 	// starts; 0: not at all.
 	RootWait time.Duration
@@ -86,6 +92,9 @@ func Run(ctx context.Context, o Options) (int, error) {
 	if err != nil {
 		return int(exitcode.Of(err)), err
 	}
+	if attempt.Job.Container.Wrapped() && !o.Contained {
+		return runContained(ctx, attempt, o)
+	}
 	w, err := newWrapper(attempt, o)
 	if err != nil {
 		return int(exitcode.Of(err)), err
@@ -98,6 +107,7 @@ func Run(ctx context.Context, o Options) (int, error) {
 	if err := w.finish(); err != nil {
 		return int(exitcode.Of(err)), err
 	}
+	w.linger(ctx)
 	return w.end.ExitCode, nil
 }
 

@@ -104,11 +104,13 @@ func (w *wrapper) runScript(ctx context.Context, p *prepared, s plan.Script, who
 func (w *wrapper) workload(ctx context.Context, p *prepared) bool {
 	w.lookBefore(p)
 	c, err := w.resolve(p)
+	before := readMemory(cgroups)
 	if err == nil {
 		var started *child
 		if started, err = w.launchWorkload(p, c); err == nil {
 			limit := time.Duration(w.attempt.Job.TimeoutSeconds) * time.Second
 			w.record(w.watch(ctx, started, limit), limit)
+			w.noteMemory(before)
 			if code := w.end.ExitCode; code == ExitNotFound || code == ExitNotExecutable {
 				w.explainLineEnds(p)
 			}
