@@ -25,7 +25,7 @@ func escapeAll(words []string) []string {
 	return out
 }
 
-// envFrom gives the values of secrets. Those of the env_file win.
+// envFrom gives the values of secrets. Those of the manifest and its env_file win.
 func (r *renderer) envFrom() []corev1.EnvFromSource {
 	var out []corev1.EnvFromSource
 	add := func(name string) {
@@ -34,7 +34,7 @@ func (r *renderer) envFrom() []corev1.EnvFromSource {
 	if r.k.RuntimeSecret != "" && r.k.Secrets != "omit" {
 		add(r.k.RuntimeSecret)
 	}
-	if r.withEnvFile() {
+	if r.withSecret() {
 		add(r.name)
 	}
 	return out
@@ -90,7 +90,7 @@ func (r *renderer) ownEnv() []corev1.EnvVar {
 // itself and that the manifest cannot change.
 func (r *renderer) manifestEnv(set []corev1.EnvVar) []corev1.EnvVar {
 	var out []corev1.EnvVar
-	for _, from := range []map[string]string{r.a.Job.LauncherEnv, r.a.Job.Env} {
+	for _, from := range []map[string]string{r.a.Job.LauncherEnv, openEnv(r.a.Job)} {
 		for _, name := range slices.Sorted(maps.Keys(from)) {
 			if slices.ContainsFunc(set, func(v corev1.EnvVar) bool { return v.Name == name }) {
 				continue

@@ -1,9 +1,13 @@
 package k8s
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
+	"assay/pkg/plan"
 	"assay/pkg/pod"
 	"assay/pkg/rundir"
 )
@@ -63,11 +67,12 @@ func (r *renderer) configMap() (*corev1.ConfigMap, error) {
 }
 
 // jobFile is the attempt as a rank in a pod reads it: scripts are where they are
-// mounted, and the values of the env_file come by the Secret.
+// mounted, and secrets come by the Secret.
 func (r *renderer) jobFile() ([]byte, error) {
 	a := r.a
 	a.Job.ModelDir = pod.ModelDir
 	a.Job.EnvFile = nil
+	a.Job.Env = openEnv(a.Job)
 	if a.Job.K8s != nil {
 		k := *a.Job.K8s
 		k.Withheld = nil
@@ -76,9 +81,9 @@ func (r *renderer) jobFile() ([]byte, error) {
 	return rundir.EncodeAttempt(a)
 }
 
-// secret is where the values of the env_file go. It has none yet.
+// secret is where the values of secrets go. It has none yet.
 func (r *renderer) secret() *corev1.Secret {
-	if !r.withEnvFile() {
+	if !r.withSecret() {
 		return nil
 	}
 	return &corev1.Secret{
@@ -89,6 +94,28 @@ func (r *renderer) secret() *corev1.Secret {
 	}
 }
 
-func (r *renderer) withEnvFile() bool {
-	return r.a.Job.EnvFile != nil && (r.k.Secrets == "" || r.k.Secrets == "from_env_file")
+func (r *renderer) withSecret() bool { return needsSecret(r.a.Job) }
+
+// needsSecret reports whether a job has values that only a Secret may hold.
+func needsSecret(j plan.Job) bool { return j.EnvFile != nil || len(secretEnv(j)) > 0 }
+
+// secretEnv are the variables of the manifest whose names look like those of secrets.
+// More people may read a ConfigMap or a Job than a Secret.
+func secretEnv(j plan.Job) map[string]string {
+	out := map[string]string{}
+	for name, value := range j.Env {
+		if plan.LooksSecret(name) && len(validation.IsConfigMapKey(name)) == 0 {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// openEnv are the other variables of the manifest.
+func openEnv(j plan.Job) map[string]string {
+	out := maps.Clone(j.Env)
+	for name := range secretEnv(j) {
+		delete(out, name)
+	}
+	return out
 }

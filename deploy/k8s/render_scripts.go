@@ -237,6 +237,9 @@ func (c *collector) file(rel string) error {
 	if err != nil {
 		return unreadable(err)
 	}
+	if isManifest(name, data) {
+		return nil
+	}
 	c.files[name] = shippedFile{path: name, data: data, executable: info.Mode()&0o111 != 0}
 	return nil
 }
@@ -250,6 +253,16 @@ func (c *collector) secret(info fs.FileInfo) bool {
 		other, err := os.Stat(path)
 		return err == nil && os.SameFile(info, other)
 	})
+}
+
+// isManifest reports whether a file is a manifest, this one or another: its variables
+// may be secrets, and no workload reads it.
+func isManifest(name string, data []byte) bool {
+	switch path.Ext(name) {
+	case ".json", ".yaml", ".yml":
+		return bytes.Contains(data, []byte("built_models")) && bytes.Contains(data, []byte("built_images"))
+	}
+	return false
 }
 
 // sorted are the files in the order of their paths, each with a key that a ConfigMap

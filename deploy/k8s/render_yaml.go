@@ -14,7 +14,7 @@ import (
 type rendered struct {
 	Service   *corev1.Service
 	ConfigMap *corev1.ConfigMap
-	Secret    *corev1.Secret // without data; nil when there is no env_file
+	Secret    *corev1.Secret // without data; nil when there is nothing to put in
 	Job       *batchv1.Job
 	JobSet    map[string]any
 }
@@ -22,7 +22,7 @@ type rendered struct {
 const (
 	separator     = "---\n"
 	headerComment = "# What assay submits. kubectl apply -f takes it too.\n"
-	secretComment = "# The values of the env_file are put in when the job is submitted, and are never written down.\n"
+	secretComment = "# The values of the env_file and of variables that look like secrets are put in when the job is submitted.\n"
 )
 
 // encode writes the objects as documents of YAML, in the order in which kubectl

@@ -88,13 +88,18 @@ func (t *Target) objects(ctx context.Context, a plan.Attempt) (rendered, error) 
 	if err != nil || objects.Secret == nil {
 		return objects, err
 	}
-	vars, err := t.envFile(ctx, a.Job)
-	if err != nil {
-		return objects, err
-	}
 	objects.Secret.Data = map[string][]byte{}
-	for _, name := range vars.Names() {
-		value, _ := vars.Lookup(name)
+	if a.Job.EnvFile != nil {
+		vars, err := t.envFile(ctx, a.Job)
+		if err != nil {
+			return objects, err
+		}
+		for _, name := range vars.Names() {
+			value, _ := vars.Lookup(name)
+			objects.Secret.Data[name] = []byte(value)
+		}
+	}
+	for name, value := range secretEnv(a.Job) { // the manifest wins over the env_file
 		objects.Secret.Data[name] = []byte(value)
 	}
 	return objects, nil
