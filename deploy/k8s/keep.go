@@ -40,6 +40,9 @@ func (s *session) keep() (unread string) {
 }
 
 func (s *session) keepBest(p *podView) error {
+	if s.attempt.Job.K8s.Unwrapped && p.terminated() != nil {
+		return s.keepStatus(p)
+	}
 	if done, err := s.keepArchive(); done || err != nil {
 		return err
 	}
@@ -47,8 +50,6 @@ func (s *session) keepBest(p *podView) error {
 		return err
 	}
 	switch {
-	case s.attempt.Job.K8s.Unwrapped && p.terminated() != nil:
-		return s.keepStatus(p)
 	case p.stuck(true) != nil:
 		return s.keepRefusal(p, *p.stuck(true))
 	case p.started():

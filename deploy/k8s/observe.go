@@ -28,7 +28,7 @@ const (
 	unseenAfter = 3 * time.Second
 	// imageAfter is how long an image that cannot be pulled is tried for, when the
 	// registry's answer leaves hope.
-	imageAfter = 60 * time.Second
+	imageAfter = 20 * time.Second
 	// podlessAfter is how long a Job may have no pods before its events are asked why.
 	podlessAfter = time.Second
 	// lostAfter is how long a pod that was told to go may take beyond its grace before
@@ -225,8 +225,8 @@ func (j *job) live(o evidence.Observation, current *batchv1.Job, starts [][]*pod
 			continue
 		}
 		missing++
-		if text, is := p.unscheduled(); is && why == "" {
-			o.Word, why = "Unschedulable", text
+		if word, text := p.waits(); word != "" && why == "" {
+			o.Word, why = word, text
 		}
 	}
 	if missing > 0 {

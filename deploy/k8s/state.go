@@ -217,14 +217,18 @@ func hopeless(message string) bool {
 	return false
 }
 
-// unscheduled is what the scheduler says of a pod that it has no node for.
-func (p *podView) unscheduled() (text string, is bool) {
+// waits is what a pod that has not started waits for: a node, or what its containers
+// need. Word is empty when nothing is said of that.
+func (p *podView) waits() (word, why string) {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return phrase.Line(c.Message), true
+			return c.Reason, phrase.Line(c.Message)
 		}
 	}
-	return "", false
+	if r := p.stuck(true); r != nil {
+		return r.word, r.text
+	}
+	return "", ""
 }
 
 // text joins a reason and a message.
