@@ -8,7 +8,7 @@ GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION := v0.12.0
 TOOLS := $(CURDIR)/.tools
 
-.PHONY: build runner-image demo test test-unit test-slurm test-k8s k8s-cluster race lint tools bench bench-slurm generate verify man clean
+.PHONY: build runner-image demo test test-unit test-slurm test-docker test-k8s k8s-cluster race lint tools bench bench-slurm generate verify man clean
 
 # The binary is static, so that it runs in any image and on any node.
 build:
@@ -35,7 +35,7 @@ demo: build
 	bin/assay lint build_manifest.json; \
 	bin/assay run -m build_manifest.json
 
-test: test-unit test-slurm test-k8s
+test: test-unit test-slurm test-docker test-k8s
 
 test-unit:
 	go test ./...
@@ -50,6 +50,15 @@ SLURM_PACKAGES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.
 test-slurm:
 	testdata/clusters/slurm/with $(or $(SLURM_DIR),/tmp/assay-slurm-$$$$) \
 		env GORACE=atexit_sleep_ms=0 go test -race -tags slurm -count 1 -p 1 -parallel 16 -timeout 30m -run '$(SLURM_RUN)' $(SLURM_PACKAGES)
+
+# Tests against a real Docker Engine and registry on this machine; they carry the
+# build tag docker. DOCKER_RUN picks some of them, DOCKER_DIR is where both lie.
+DOCKER_RUN ?= ^TestDocker
+DOCKER_PACKAGES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' '^//go:build docker' cmd deploy pkg))))
+
+test-docker:
+	testdata/clusters/docker/with $(or $(DOCKER_DIR),/tmp/assay-docker-$$$$) \
+		env GORACE=atexit_sleep_ms=0 go test -race -tags docker -count 1 -p 1 -parallel 8 -timeout 20m -run '$(DOCKER_RUN)' $(DOCKER_PACKAGES)
 
 # Tests against a real Kubernetes on this machine; they carry the build tag k8s. The
 # first time it is built from source, which takes 10 to 15 minutes. What runs in its
@@ -101,9 +110,9 @@ $(TOOLS)/gofumpt:
 	GOBIN=$(TOOLS) go install mvdan.cc/gofumpt@$(GOFUMPT_VERSION)
 
 lint: tools
-	go vet -tags slurm,k8s ./...
+	go vet -tags slurm,docker,k8s ./...
 	test -z "$$($(TOOLS)/gofumpt -l cmd deploy pkg schemas templates)"
-	$(TOOLS)/golangci-lint run --build-tags slurm,k8s ./...
+	$(TOOLS)/golangci-lint run --build-tags slurm,docker,k8s ./...
 
 clean:
 	rm -rf bin .tools

@@ -318,7 +318,7 @@ func TestDockerBuildPushFails(t *testing.T) {
 	if i := w.image("box"); i.RegistryImage != "" || i.LocalImage != "true" {
 		t.Errorf("%+v", i)
 	}
-	if s := w.summary(); len(s.Unpushed) != 1 || !strings.Contains(s.Unpushed[0]["error"], "connection refused") || !strings.Contains(stderr, "1 of 1 push failed") {
+	if s := w.summary(); len(s.Unpushed) != 1 || !strings.Contains(s.Unpushed[0]["error"], "connection refused") || !strings.Contains(stderr, "1 of 1 image could not be pushed") {
 		t.Errorf("%+v\n%s", s, stderr)
 	}
 }

@@ -43,7 +43,7 @@ type Options struct {
 	Git     Revision       // of Root
 	Stamp   string         // free text; empty for none
 	// Images makes the images of cards; nil refuses those that have a dockerfile, and
-	// NoBuilder says why there is none.
+	// NoBuilder says why there is none and what helps.
 	Images    ImageBuilder
 	NoBuilder error
 	NoImages  bool // freeze every card to run directly on the host
@@ -78,20 +78,46 @@ func Manifest(ctx context.Context, o Options) (Result, error) {
 	if err := checkImages(o, land); err != nil {
 		return Result{}, err
 	}
+	if err := o.validateDraft(ctx, paths, land); err != nil {
+		return Result{}, err
+	}
 	built, err := freeze(ctx, o, land)
 	if err != nil {
 		return Result{}, err
 	}
-	data, err := Encode(assemble(o, paths, land, built))
+	data, err := o.encode(paths, land, built)
 	if err != nil {
 		return Result{}, err
 	}
-	if o.Validate != nil {
-		if err := o.Validate(data); err != nil {
-			return Result{}, invalid(err)
-		}
-	}
 	return Result{JSON: data, Summary: built.summary(), Warnings: append(land.warnings, missing(o, paths)...)}, built.failure()
+}
+
+// validateDraft checks what the manifest is going to be, as if its cards had no
+// images: what is wrong with them must not be said after an hour of building.
+func (o Options) validateDraft(ctx context.Context, p paths, land landing) error {
+	if o.Images == nil || o.NoImages {
+		return nil
+	}
+	o.NoImages = true
+	draft, err := freeze(ctx, o, land)
+	if err != nil {
+		return err
+	}
+	_, err = o.encode(p, land, draft)
+	return err
+}
+
+// encode returns the bytes of a valid manifest. One of nothing but failures would run
+// nothing: that it is not valid is no news.
+func (o Options) encode(p paths, land landing, b built) ([]byte, error) {
+	data, err := Encode(assemble(o, p, land, b))
+	if err != nil || o.Validate == nil || len(b.models) == 0 {
+		return data, err
+	}
+	if err := o.Validate(data); err != nil {
+		return nil, invalid(err)
+	}
+	return data, nil
 }
 
 // Write puts a manifest at path, whole or not at all, readable by its owner only:

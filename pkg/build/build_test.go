@@ -181,3 +181,32 @@ func update(t *testing.T, file string, a *txtar.Archive, got string) {
 		t.Fatal(err)
 	}
 }
+
+// counted is an image builder that counts what it is asked to build.
+type counted struct {
+	scripted
+	builds *int
+}
+
+func (c counted) Build(ctx context.Context, r build.ImageRequest) ([]build.Image, error) {
+	*c.builds++
+	return c.scripted.Build(ctx, r)
+}
+
+func TestNothingIsBuiltForAManifestThatIsRefused(t *testing.T) {
+	root, builds := t.TempDir(), 0
+	if err := os.WriteFile(root+"/models.json", []byte(`[{"name": "one", "scripts": "x", "dockerfile": "docker/one"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found, err := discover.Find(t.Context(), discover.Options{Root: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = build.Manifest(t.Context(), build.Options{
+		Cards: found.Cards, Root: root, Output: root + "/m.json", Images: counted{builds: &builds},
+		Validate: func([]byte) error { return errors.New("refused") },
+	})
+	if exitcode.Of(err) != exitcode.Invalid || builds != 0 {
+		t.Errorf("%v after %d builds", err, builds)
+	}
+}

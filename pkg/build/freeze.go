@@ -163,7 +163,7 @@ func (b *built) failure() error {
 		what = append(what, fmt.Sprintf("%d of %s failed", n, phrase.Count(b.attempts, "image build")))
 	}
 	if n := len(b.unpushed); n > 0 {
-		what = append(what, fmt.Sprintf("%d of %s failed", n, phrase.Count(n+len(b.pushed), "push")))
+		what = append(what, fmt.Sprintf("%d of %s could not be pushed", n, phrase.Count(n+len(b.pushed), "image")))
 	}
 	if len(what) == 0 {
 		return nil
@@ -227,9 +227,8 @@ func checkImages(o Options, land landing) error {
 		if o.NoBuilder != nil {
 			why = ": " + o.NoBuilder.Error()
 		}
-		errs = append(errs, fmt.Errorf("cards that have a dockerfile need an image, and there is nothing to build it with%s; "+
-			"or name an image that is there already with --use-image, or run them directly on the host with --no-images; the cards are %s",
-			why, strings.Join(unserved, ", ")))
+		errs = append(errs, fmt.Errorf("%s need an image, because of their dockerfile, and there is nothing to build it with%s",
+			strings.Join(unserved, ", "), why))
 	}
 	return exitcode.With(exitcode.Invalid, errors.Join(errs...))
 }

@@ -136,7 +136,8 @@ func (a *app) imageMaker(ctx context.Context, f buildFlags, batch imagebuild.Bat
 		return im, nil
 	}
 	if f.images.unbuilt {
-		im.none = fmt.Errorf("this command builds no images: build a manifest with 'assay build --tags %s' first", strings.Join(f.sel.tags, ","))
+		im.none = fmt.Errorf("this command builds no images; build a manifest with 'assay build --tags %s' first, or run directly on the host with --bare",
+			strings.Join(f.sel.tags, ","))
 		return im, nil
 	}
 	o, err := a.builderOptions(f, batch)
@@ -146,7 +147,7 @@ func (a *app) imageMaker(ctx context.Context, f buildFlags, batch imagebuild.Bat
 	if slices.ContainsFunc(cards, func(c discover.Found) bool { return build.HasDockerfile(c) && batch.Builds(c.Name) }) {
 		o.CLI, err = container.Find(ctx, a.builderEnv(), f.images.runtime)
 		if err != nil && ctx.Err() == nil && exitcode.Of(err) != exitcode.Invalid {
-			im.none = err
+			im.none = fmt.Errorf("%w; or name an image that is there already with --use-image, or run directly on the host with --no-images", err)
 			return im, nil
 		}
 		if err != nil {

@@ -1,6 +1,7 @@
 package imagebuild
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ import (
 // saidLines how many lines of it.
 const (
 	logTail   = 16 << 10
-	saidLines = 6
+	saidLines = 4
 )
 
 // outcome is a build that has been started. Its other fields are there when done is
@@ -200,7 +201,10 @@ func (b *Builder) runBuild(ctx context.Context, o order, log string) (id string,
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	out := newMasker(file, b.private(o.args))
-	fmt.Fprintf(out, "$ %s %s\n", cli.Name, strings.Join(args, " "))
+	header, err := fmt.Fprintf(out, "$ %s %s\n", cli.Name, strings.Join(args, " "))
+	if err != nil {
+		return "", fmt.Errorf("the build's log cannot be written: %w", err)
+	}
 	exit, err := cli.Run(ctx, nil, out, out, args...)
 	err = errors.Join(err, out.flush())
 	switch {
@@ -209,7 +213,7 @@ func (b *Builder) runBuild(ctx context.Context, o order, log string) (id string,
 	case err != nil:
 		return "", err
 	case exit != 0:
-		return "", fmt.Errorf("%s build ended with exit code %d: %s; its log is %s", cli.Name, exit, lastWords(file), log)
+		return "", fmt.Errorf("%s build ended with exit code %d: %s; its log is %s", cli.Name, exit, lastWords(file, int64(header)), log)
 	}
 	data, err := os.ReadFile(idFile)
 	if err != nil {
@@ -218,18 +222,22 @@ func (b *Builder) runBuild(ctx context.Context, o order, log string) (id string,
 	return strings.TrimSpace(string(data)), nil
 }
 
-// lastWords are the last lines of a log.
-func lastWords(file *os.File) string {
+var stepNoise = regexp.MustCompile(`(?m)^ *(--->|Removing intermediate container|Sending build context).*$`)
+
+// lastWords are the last lines of a log after the header, without those that docker
+// says in any case.
+func lastWords(file *os.File, header int64) string {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return "its log cannot be read"
 	}
-	text := make([]byte, min(size, logTail))
+	text := make([]byte, min(max(size-header, 0), logTail))
 	n, err := file.ReadAt(text, size-int64(len(text)))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "its log cannot be read"
 	}
-	return container.LastLines(string(text[:n]), saidLines)
+	said := container.LastLines(stepNoise.ReplaceAllString(string(text[:n]), ""), saidLines)
+	return cmp.Or(said, "it said nothing")
 }
 
 // inspect asks for the full id and the architecture of an image.
