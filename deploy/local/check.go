@@ -15,9 +15,12 @@ import (
 
 // Check implements deploy.Checker: a program that is not on this machine is
 // known before anything runs.
-func (t *Target) Check(_ context.Context, req deploy.CheckRequest) []deploy.Finding {
-	var found []deploy.Finding
+func (t *Target) Check(ctx context.Context, req deploy.CheckRequest) []deploy.Finding {
+	found := t.checkContainers(ctx, req)
 	for _, j := range req.Jobs {
+		if j.Container != nil { // its programs may be in the image
+			continue
+		}
 		problems := missing(j)
 		for _, p := range problems {
 			found = append(found, deploy.Finding{Subject: "entry " + j.Key, State: deploy.FindingProblem, Message: p})

@@ -28,14 +28,14 @@ func (t *Target) Find(_ context.Context, a plan.Attempt) (deploy.Handle, bool, e
 	if err != nil {
 		return deploy.Handle{}, false, err
 	}
-	j := job{Host: host, Boot: boot}
+	j := job{Host: host, Boot: boot, Contained: containedBy(a)}
 	procs, err := wrappers(filepath.Join(a.Dir, rundir.JobFile))
 	if err != nil {
 		return deploy.Handle{}, false, err
 	}
 	j.Procs = procs
 	started := began(a)
-	for _, p := range procs {
+	for _, p := range append(j.alive(), procs...) {
 		started[p.Rank] = true
 	}
 	if len(started) == 0 {
@@ -48,8 +48,12 @@ func (t *Target) Find(_ context.Context, a plan.Attempt) (deploy.Handle, bool, e
 	return h, true, err
 }
 
-// wrappers returns the running `assay rank` processes of a job file.
-func wrappers(jobFile string) ([]process, error) {
+// wrappers returns the running `assay rank` processes of a job file, outside of
+// containers.
+func wrappers(jobFile string) ([]process, error) { return ranksOf(jobFile, wrapperRank) }
+
+// ranksOf returns the running processes that are ranks of a job file.
+func ranksOf(jobFile string, rankOf func(pid int, jobFile string) (int, bool)) ([]process, error) {
 	all, err := procfs.All()
 	if err != nil {
 		return nil, err
@@ -59,7 +63,7 @@ func wrappers(jobFile string) ([]process, error) {
 		if p.Ended() {
 			continue
 		}
-		if rank, ok := wrapperRank(p.PID, jobFile); ok {
+		if rank, ok := rankOf(p.PID, jobFile); ok {
 			found = append(found, process{Rank: rank, Handle: p.Handle()})
 		}
 	}

@@ -53,6 +53,9 @@ type job struct {
 	Boot  string    `json:"boot"` // boot id of the kernel that ran the processes
 	Port  int       `json:"port"`
 	Procs []process `json:"procs"`
+	// Contained is the job file of a job whose ranks run in containers. A container
+	// goes on when the process that watches it is killed.
+	Contained string `json:"contained,omitempty"`
 }
 
 // Render implements deploy.Target: the job file, and a script that does by hand
@@ -171,13 +174,17 @@ func (j job) rebooted() (bool, error) {
 	return boot != j.Boot, err
 }
 
-// alive returns the wrappers that still run.
+// alive returns the wrappers that still run. When none does, those inside of
+// containers are looked for.
 func (j job) alive() []process {
 	var running []process
 	for _, p := range j.Procs {
 		if p.Alive() {
 			running = append(running, p)
 		}
+	}
+	if len(running) == 0 && j.Contained != "" {
+		running, _ = contained(j.Contained) // without the process table nothing can be seen to run
 	}
 	return running
 }
@@ -211,8 +218,20 @@ func (t *Target) Cancel(_ context.Context, h deploy.Handle) error {
 		return err
 	}
 	var errs []error
+	told := map[int]bool{}
 	for _, p := range j.Procs {
+		told[p.Rank] = p.Alive()
 		errs = append(errs, p.signal(syscall.SIGTERM))
+	}
+	if j.Contained == "" {
+		return errors.Join(errs...)
+	}
+	left, err := contained(j.Contained)
+	errs = append(errs, err)
+	for _, p := range left {
+		if !told[p.Rank] { // else whoever watches the container passes it on
+			errs = append(errs, p.signal(syscall.SIGTERM))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -35,7 +35,7 @@ func (t *Target) Submit(ctx context.Context, a plan.Attempt) (deploy.Handle, err
 	if err != nil {
 		return deploy.Handle{}, fmt.Errorf("%w: %w", deploy.ErrRefused, err)
 	}
-	j := job{Host: host, Boot: boot, Port: port}
+	j := job{Host: host, Boot: boot, Port: port, Contained: containedBy(a)}
 	for rank := range a.Job.WorldSize {
 		p, err := t.start(a, rank, port)
 		if err != nil {

@@ -39,6 +39,7 @@ type runFlags struct {
 	dryRun     bool
 	builds     bool // images of cards that --tags selects are built
 	liveOutput bool
+	keepAlive  bool
 	json       bool
 	share      string
 	logLimit   int64
@@ -93,6 +94,7 @@ func (a *app) addRunFlags(c *cobra.Command, f *runFlags) {
 	fl.IntVar(&f.timeout, "timeout", 0, "time limit of every job in seconds, instead of the manifest's; 0 is none")
 	fl.BoolVar(&f.strict, "strict", false, "a warning makes a verdict FAIL")
 	fl.BoolVar(&f.bare, "bare", false, "ignore images and run directly on the host")
+	fl.BoolVar(&f.keepAlive, "keep-alive", false, "leave the containers of ranks running when their ranks have ended, and say how to enter them")
 	fl.StringVar(&a.templateDir, "template-dir", "", "directory whose templates of job scripts win over the embedded ones")
 	fl.Int64Var(&f.logLimit, "log-limit", 0, "bytes kept of each output stream of a rank, head and tail; 0 keeps all")
 }
@@ -121,7 +123,7 @@ func (a *app) prepareNow(ctx context.Context, f runFlags) (*run.Prepared, deploy
 	if err != nil {
 		return nil, nil, err
 	}
-	in := run.Input{ManifestPath: path, Manifest: data, Env: a.Env, Bare: f.bare, Strict: f.strict, LogLimit: f.logLimit}
+	in := run.Input{ManifestPath: path, Manifest: data, Env: a.Env, Bare: f.bare, Strict: f.strict, KeepAlive: f.keepAlive, LogLimit: f.logLimit}
 	if f.timeoutSet {
 		if f.timeout < 0 {
 			return nil, nil, exitcode.Errorf(exitcode.Invalid, "--timeout %d: seconds must not be negative; 0 is no limit", f.timeout)
@@ -240,7 +242,9 @@ func (a *app) run(ctx context.Context, f runFlags) error {
 		return err
 	}
 	defer unlock()
-	return a.drive(ctx, r, t, watchFlags{liveOutput: f.liveOutput, json: f.json})
+	err = a.drive(ctx, r, t, watchFlags{liveOutput: f.liveOutput, json: f.json})
+	a.tellKept(ctx, r, p.Jobs)
+	return err
 }
 
 // watchFlags say how a run is shown while it goes on and when it has ended.

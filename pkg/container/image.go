@@ -103,6 +103,12 @@ func (c CLI) Ensure(ctx context.Context, i Image, locks Locks, pulling func(name
 		"or remove docker_sha and image_id from its entry to take whatever has the name", i.pullName(), h.describe(), i.recorded())
 }
 
+// Has looks for the image, as it was recorded, and pulls nothing.
+func (c CLI) Has(ctx context.Context, i Image) (id string, found bool, err error) {
+	h, found, err := c.look(ctx, i)
+	return h.ID, found, err
+}
+
 // unpulled says why there is no image.
 func (c CLI) unpulled(ctx context.Context, i Image, why error) error {
 	const help = "push it with assay build --registry, or see that this node may pull it"

@@ -28,7 +28,6 @@ type outer struct {
 	log *os.File // assay.log of the rank, which the wrapper inside appends to as well; may be nil
 
 	env   []string // KEY=VALUE for the container
-	model string   // MODEL_DIR of the rank when that is to be mounted, else empty
 	gpus  container.GPUs
 	image string // id of the image, or its name where the runtime does not say
 	name  string // of the container, once it may be there

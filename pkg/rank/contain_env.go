@@ -55,7 +55,7 @@ func (c *outer) environment(ctx context.Context) *refusal {
 		own[name] = true
 	}
 	c.shareOut(v, own)
-	c.env, c.model = v.list(), c.modelDir(v)
+	c.env = v.list()
 	return nil
 }
 
@@ -104,24 +104,6 @@ func numbers(n int) string {
 		words[i] = strconv.Itoa(i)
 	}
 	return strings.Join(words, ",")
-}
-
-// modelDir is the MODEL_DIR of the rank where that lies on the node and not in the
-// image: where it has what is to be run.
-func (c *outer) modelDir(v *variables) string {
-	dir := v.values["MODEL_DIR"]
-	if dir == "" {
-		return ""
-	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(c.a.Job.ModelDir, dir)
-	}
-	if script := c.a.Job.Program.Script; script != "" && !filepath.IsAbs(script) {
-		if _, err := os.Stat(filepath.Join(dir, script)); err == nil {
-			return filepath.Clean(dir)
-		}
-	}
-	return ""
 }
 
 // deviceGroups are the groups that own the GPUs of AMD on this node, by number: an
@@ -199,9 +181,8 @@ func (c *outer) mounts() []container.Mount {
 	for _, target := range slices.Sorted(maps.Keys(c.a.Job.Container.Mounts)) {
 		add(c.a.Job.Container.Mounts[target], target, false)
 	}
-	add(c.a.Job.ModelDir, c.a.Job.ModelDir, false)
-	if c.model != "" {
-		add(c.model, c.model, false)
+	if info, err := os.Stat(c.a.Job.ModelDir); err == nil && info.IsDir() { // else it is one of the image
+		add(c.a.Job.ModelDir, c.a.Job.ModelDir, false)
 	}
 	return out
 }

@@ -33,6 +33,7 @@ type Input struct {
 	Env          []string
 	Bare         bool // ignore images, run on the host
 	Strict       bool
+	KeepAlive    bool // containers stay when their ranks have ended
 	Timeout      *int // seconds for every job, when given
 	LogLimit     int64
 }
@@ -57,7 +58,7 @@ func Prepare(ctx context.Context, in Input) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, warnings, err := plan.Jobs(m, plan.Options{ManifestDir: dir, Bare: in.Bare, Strict: in.Strict, TimeoutSeconds: in.Timeout})
+	jobs, warnings, err := plan.Jobs(m, plan.Options{ManifestDir: dir, Bare: in.Bare, Strict: in.Strict, KeepAlive: in.KeepAlive, TimeoutSeconds: in.Timeout})
 	if err != nil {
 		return nil, exitcode.With(exitcode.Invalid, fmt.Errorf("%s: %w", in.ManifestPath, err))
 	}
