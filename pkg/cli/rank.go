@@ -28,11 +28,15 @@ func (a *app) rankCmd() *cobra.Command {
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			opt.Env = append(a.Env, "ASSAY_BIN="+a.Binary)
-			if err := a.standUnder(under, &opt, c.Flags().Changed("rank")); err != nil {
+			opt.Stderr, opt.Binary = a.Err, a.Binary
+			given := c.Flags().Changed("rank")
+			run := rank.Run
+			if under == underK8s {
+				run = func(ctx context.Context, opt rank.Options) (int, error) { return a.rankInPod(ctx, opt, given) }
+			} else if err := a.standUnder(under, &opt, given); err != nil {
 				return err
 			}
-			opt.Stderr, opt.Binary = a.Err, a.Binary
-			code, err := rank.Run(c.Context(), opt)
+			code, err := run(c.Context(), opt)
 			if err != nil {
 				return exitcode.With(exitcode.Code(code), err)
 			}
@@ -44,7 +48,7 @@ func (a *app) rankCmd() *cobra.Command {
 	f.IntVar(&opt.Rank, "rank", 0, "rank to run, from 0")
 	f.StringVar(&opt.MasterAddr, "master-addr", "127.0.0.1", "address of rank 0")
 	f.IntVar(&opt.MasterPort, "master-port", 0, "port where the ranks meet")
-	f.StringVar(&under, "under", "", "scheduler that started this process, whose variables say which rank it is: slurm")
+	f.StringVar(&under, "under", "", "scheduler that started this process, whose variables say which rank it is: slurm or k8s")
 	f.StringVar(&opt.Node, "node", "", "the scheduler's name of this node (default: the host name)")
 	f.StringSliceVar(&opt.Hosts, "hosts", nil, "hosts of the nodes, in their order")
 	f.BoolVar(&opt.Contained, "contained", false, "this process is in a container that another assay made; modules and the env_file have been applied")
@@ -74,7 +78,7 @@ func (a *app) standUnder(scheduler string, opt *rank.Options, given bool) error 
 		opt.Node, opt.Hosts = h.Node, h.Hosts
 		return nil
 	}
-	return exitcode.Errorf(exitcode.Invalid, "--under %q: the only scheduler is slurm", scheduler)
+	return exitcode.Errorf(exitcode.Invalid, "--under %q: the schedulers are slurm and k8s", scheduler)
 }
 
 // placeCmd finds out where the ranks of a job meet. Batch scripts call it, once, on
