@@ -228,7 +228,7 @@ func (t *Target) Find(ctx context.Context, a plan.Attempt) (deploy.Handle, bool,
 // saidOf is the text of an error without the kinds of error that it is.
 func saidOf(err error) string {
 	text := err.Error()
-	for _, kind := range []error{deploy.ErrRefused, deploy.ErrAmbiguous, deploy.ErrUnavailable} {
+	for _, kind := range []error{deploy.ErrRefused, deploy.ErrAmbiguous, deploy.ErrUnavailable, deploy.ErrNoTool} {
 		text = strings.ReplaceAll(text, kind.Error()+": ", "")
 	}
 	return text
