@@ -31,12 +31,18 @@ type orphan struct {
 	Over      bool     `json:"run_over,omitempty"`
 	Elsewhere string   `json:"submitted_from,omitempty"` // another host, which may see it
 	JobIDs    []string `json:"job_ids,omitempty"`        // the scheduler's own
-	far       bool     // its directory is not below the runs directory
+	// Container is a container on this machine that a rank of the run left.
+	Container string `json:"container,omitempty"`
+	Kept      bool   `json:"container_kept,omitempty"` // on purpose
+	Removed   bool   `json:"container_removed,omitempty"`
+	far       bool   // its directory is not below the runs directory
 }
 
 // describe says what became of an orphan, or what can be done about it.
 func (o orphan) describe(cancel bool) string {
 	switch {
+	case o.Container != "":
+		return o.describeContainer()
 	case o.Elsewhere != "":
 		return fmt.Sprintf("job %s: the run directory %s is not here, and was made on %s: run gc there", strings.Join(o.JobIDs, ", "), o.Dir, o.Elsewhere)
 	case o.Over && cancel:
@@ -69,7 +75,8 @@ func (a *app) gcCmd() *cobra.Command {
 		Short: "Find runs that have not ended and that no process drives",
 		Long: "gc lists the runs below the runs directory whose driving process is gone while jobs have no verdict. It\n" +
 			"also lists what a scheduler still has of runs that are elsewhere, that have all their verdicts, or whose directory\n" +
-			"is gone, by the names of the jobs. With --cancel their jobs are told to stop. No run directory is ever removed.",
+			"is gone, by the names of the jobs, and containers that ranks left on this machine. With --cancel their jobs are told\n" +
+			"to stop and their containers removed. No run directory is ever removed.",
 		Example: "  assay gc\n  assay gc --cancel",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -77,7 +84,7 @@ func (a *app) gcCmd() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&arg.runs, "runs", "", "directory of run directories (default ./runs, or ASSAY_RUNS_DIR)")
-	c.Flags().BoolVar(&cancel, "cancel", false, "tell the jobs of these runs to stop")
+	c.Flags().BoolVar(&cancel, "cancel", false, "tell the jobs of these runs to stop, and remove their containers")
 	jsonFlag(c, &arg.json)
 	return c
 }
@@ -109,6 +116,8 @@ func (a *app) gc(ctx context.Context, named string, cancel, asJSON bool) error {
 		strays[i].far = true
 	}
 	found, problems = append(found, strays...), append(problems, more...)
+	left, more := a.leftContainers(ctx, cancel)
+	found, problems = append(found, left...), append(problems, more...)
 	if err := a.printOrphans(found, cancel, asJSON); err != nil {
 		return err
 	}
@@ -121,7 +130,7 @@ func (a *app) printOrphans(found []orphan, cancel, asJSON bool) error {
 	}
 	for _, o := range found {
 		without := phrase.Count(o.Pending, "job") + " without a verdict, "
-		if o.Over {
+		if o.Over || o.Container != "" {
 			without = ""
 		}
 		if _, err := fmt.Fprintf(a.Out, "%s: %s%s\n", o.RunID, without, o.describe(cancel)); err != nil {
