@@ -110,13 +110,16 @@ func (f *facts) ended(r evidence.Rank, bad func(class, string, string, ...any) *
 		switch {
 		case r.ExitCode != 0:
 			ft = bad(classFailed, CodeRankExit, "exited %d", r.ExitCode)
+			if r.Outcome == evidence.OutcomeUnknown { // what is known of an end that the wrapper could not record
+				ft.reason.Message += because(r.Message)
+			}
 		case r.Outcome == evidence.OutcomeUnknown:
 			ft = bad(classUnreadable, CodeEvidenceUnreadable, "left an end that does not say how it ended")
 		default:
 			return nil
 		}
 	case evidence.OutcomeSignaled:
-		ft = bad(classFailed, CodeRankSignal, "was killed by %s", signalName(r))
+		ft = bad(classFailed, CodeRankSignal, "was killed by %s%s", signalName(r), because(r.Message))
 	case evidence.OutcomeTimedOut:
 		ft = bad(classFailed, CodeRankTimeout, "%s", f.timeLimit(r))
 	case evidence.OutcomeStopped:
@@ -145,6 +148,14 @@ func (f *facts) ended(r evidence.Rank, bad func(class, string, string, ...any) *
 	}
 	ft.elapsed = r.ElapsedSeconds
 	return ft
+}
+
+// because is what the wrapper knows of it, to be put behind.
+func because(message string) string {
+	if message == "" {
+		return ""
+	}
+	return ": " + message
 }
 
 func signalName(r evidence.Rank) string {
