@@ -181,9 +181,9 @@ func (p *planner) oneOf(word, at string, known ...string) string {
 
 func (p *planner) nodeSelector(from map[string]json.RawMessage, at string) map[string]string {
 	out := map[string]string{}
-	for name, raw := range from {
+	for _, name := range slices.Sorted(maps.Keys(from)) {
 		var v card.Scalar
-		if err := v.UnmarshalJSON(raw); err != nil {
+		if err := v.UnmarshalJSON(from[name]); err != nil {
 			p.refuse(at, "%s: %w", name, err)
 		}
 		out[name] = string(v)
