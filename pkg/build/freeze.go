@@ -227,7 +227,7 @@ func checkImages(o Options, land landing) error {
 		if o.NoBuilder != nil {
 			why = ": " + o.NoBuilder.Error()
 		}
-		errs = append(errs, fmt.Errorf("%s need an image, because of their dockerfile, and there is nothing to build it with%s",
+		errs = append(errs, fmt.Errorf("an image is needed for %s, because of the dockerfile, and there is nothing to build it with%s",
 			strings.Join(unserved, ", "), why))
 	}
 	return exitcode.With(exitcode.Invalid, errors.Join(errs...))

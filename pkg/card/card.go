@@ -21,6 +21,7 @@ type Card struct {
 	Name                       string       `json:"name"`
 	URL                        string       `json:"url"`
 	Dockerfile                 string       `json:"dockerfile"`
+	DockerContext              string       `json:"dockercontext"` // directory that the image is built from
 	Scripts                    string       `json:"scripts"`
 	NGPUs                      Int          `json:"n_gpus"` // -1 means all
 	Owner                      string       `json:"owner"`

@@ -167,8 +167,7 @@ func (m *masker) mask(b []byte) []byte {
 // image is built from when the user named it, else dockercontext of the card, else
 // docker below the models root, else the directory of the Dockerfile.
 func (b *Builder) contextDir(r build.ImageRequest, file dockerfile) (string, error) {
-	asked, _ := r.Card.Raw["dockercontext"].(string)
-	asked = strings.TrimSpace(asked)
+	asked := strings.TrimSpace(r.Card.Card.DockerContext)
 	dir := filepath.Join(r.Root, asked)
 	switch {
 	case b.o.BuildContext != "":

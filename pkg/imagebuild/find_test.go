@@ -107,7 +107,7 @@ func TestContextDirectory(t *testing.T) {
 		{root, "none", "", "error: the build context none is no directory"},
 	} {
 		r := request(test.root, "m", "images/c", nil)
-		r.Card.Raw["dockercontext"] = test.asked
+		r.Card.Card.DockerContext = test.asked
 		file, err := findDockerfile(r)
 		if err != nil {
 			t.Fatal(err)
