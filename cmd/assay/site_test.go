@@ -1,4 +1,4 @@
-//go:build slurm || k8s
+//go:build slurm || k8s || docker
 
 package main
 
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"assay/pkg/evidence"
+	"assay/pkg/exitcode"
 	"assay/pkg/report"
 	"assay/pkg/rundir"
 	"assay/pkg/verdict"
@@ -219,5 +220,52 @@ func (r judged) holds(kind string, list []verdict.Reason, code string, words []s
 		}
 	}
 	r.t.Errorf("no %s %s that names %q\n%s", kind, code, words, r.stdout)
+	return r
+}
+
+// state fails the test unless the scheduler's last word on the job is this one.
+func (r judged) state(word string) judged {
+	r.t.Helper()
+	if s := r.Jobs[0].Scheduler; s == nil || s.State != word {
+		r.t.Errorf("the last word is %+v, want %s", s, word)
+	}
+	return r
+}
+
+// attempts fails the test unless the job was started so many times.
+func (r judged) attempts(n int) judged {
+	r.t.Helper()
+	if got := r.Jobs[0].Attempts; got != n {
+		r.t.Errorf("%d attempts, want %d", got, n)
+	}
+	return r
+}
+
+// clean fails the test if anything was warned about.
+func (r judged) clean() judged {
+	r.t.Helper()
+	for _, j := range r.Jobs {
+		if len(j.Warnings) > 0 {
+			r.t.Errorf("warnings of job %s: %+v", j.ID, j.Warnings)
+		}
+	}
+	return r
+}
+
+// rank returns what the verdict says of a rank of the first job.
+func (r judged) rank(n int) report.Rank {
+	r.t.Helper()
+	if n >= len(r.Jobs[0].Ranks) {
+		r.t.Fatalf("the verdict has no rank %d", n)
+	}
+	return r.Jobs[0].Ranks[n]
+}
+
+// exits fails the test unless assay ended with an exit code.
+func (r judged) exits(code exitcode.Code) judged {
+	r.t.Helper()
+	if r.code != int(code) {
+		r.t.Errorf("exit code %d, want %d\n%s%s", r.code, code, r.stdout, r.stderr)
+	}
 	return r
 }

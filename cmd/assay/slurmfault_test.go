@@ -11,8 +11,6 @@ import (
 
 	"assay/deploy/slurm/slurmtest"
 	"assay/pkg/evidence"
-	"assay/pkg/exitcode"
-	"assay/pkg/report"
 	"assay/pkg/verdict"
 )
 
@@ -85,44 +83,6 @@ func (r judged) source(name string) judged {
 	return r
 }
 
-// state fails the test unless the scheduler's last word on the job is this one.
-func (r judged) state(word string) judged {
-	r.t.Helper()
-	if s := r.Jobs[0].Scheduler; s == nil || s.State != word {
-		r.t.Errorf("the last word is %+v, want %s", s, word)
-	}
-	return r
-}
-
-// attempts fails the test unless the job was started so many times.
-func (r judged) attempts(n int) judged {
-	r.t.Helper()
-	if got := r.Jobs[0].Attempts; got != n {
-		r.t.Errorf("%d attempts, want %d", got, n)
-	}
-	return r
-}
-
-// clean fails the test if anything was warned about.
-func (r judged) clean() judged {
-	r.t.Helper()
-	for _, j := range r.Jobs {
-		if len(j.Warnings) > 0 {
-			r.t.Errorf("warnings of job %s: %+v", j.ID, j.Warnings)
-		}
-	}
-	return r
-}
-
-// rank returns what the verdict says of a rank of the first job.
-func (r judged) rank(n int) report.Rank {
-	r.t.Helper()
-	if n >= len(r.Jobs[0].Ranks) {
-		r.t.Fatalf("the verdict has no rank %d", n)
-	}
-	return r.Jobs[0].Ranks[n]
-}
-
 // saw fails the test unless the observations of an attempt have one of a phase and
 // a word, and the last one is over.
 func (s *site) saw(attempt int, phase evidence.Phase, word string) {
@@ -184,13 +144,4 @@ func names(list []verdict.Reason, subject string) bool {
 		}
 	}
 	return false
-}
-
-// code fails the test unless assay ended with an exit code.
-func (r judged) exits(code exitcode.Code) judged {
-	r.t.Helper()
-	if r.code != int(code) {
-		r.t.Errorf("exit code %d, want %d\n%s%s", r.code, code, r.stdout, r.stderr)
-	}
-	return r
 }
