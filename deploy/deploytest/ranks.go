@@ -204,6 +204,10 @@ func nothingLeft(t *testing.T, h Harness) {
 	if m := mustEnd(t, a, 0); m.ExitCode != 0 {
 		t.Errorf("exit code %d, want 0: what was left behind is no failure", m.ExitCode)
 	}
+	if h.OwnPIDs {
+		h.wantNothingLeft(t, a, handle)
+		return
+	}
 	data, err := os.ReadFile(resultFile(a, 0, "pid"))
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"unicode/utf8"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -71,7 +72,26 @@ func document(object any) ([]byte, error) {
 	if data, err = json.Marshal(tree); err != nil {
 		return nil, err
 	}
+	if escaped := escapeUnprintable(data); len(escaped) > len(data) {
+		return append(escaped, '\n'), nil // readers of YAML refuse such characters however they are quoted, and JSON is YAML
+	}
 	return yaml.JSONToYAML(data)
+}
+
+// escapeUnprintable escapes in JSON the characters that no YAML may hold as they are,
+// or that end its lines (YAML 1.1, 5.1 and 5.4). They can only stand in strings.
+func escapeUnprintable(data []byte) []byte {
+	var out []byte
+	from := 0
+	for i, r := range string(data) {
+		control := r >= 0x7f && r <= 0x9f // U+0085 is one, and ends a line of YAML
+		if !control && r != 0x2028 && r != 0x2029 && r != 0xfeff && r != 0xfffe && r != 0xffff {
+			continue
+		}
+		out = append(append(out, data[from:i]...), fmt.Sprintf(`\u%04x`, r)...)
+		from = i + utf8.RuneLen(r)
+	}
+	return append(out, data[from:]...)
 }
 
 // dropTimes removes the times of creation, which are null.
