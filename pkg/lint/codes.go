@@ -21,6 +21,14 @@ const (
 	SlurmTimeShort      = "SLURM_TIME_SHORT"
 	SlurmTimeFormat     = "SLURM_TIME_FORMAT"
 	SlurmBlockMissing   = "SLURM_BLOCK_MISSING"
+	K8sRunnerImage      = "K8S_RUNNER_IMAGE"
+	K8sWrapper          = "K8S_WRAPPER"
+	K8sQuantity         = "K8S_QUANTITY"
+	K8sGPUResource      = "K8S_GPU_RESOURCE"
+	K8sName             = "K8S_NAME"
+	K8sToleration       = "K8S_TOLERATION"
+	K8sVolume           = "K8S_VOLUME"
+	K8sSecret           = "K8S_SECRET"
 	BlockMoved          = "BLOCK_MOVED"
 	BlockIgnored        = "BLOCK_IGNORED"
 	ThresholdNoBound    = threshold.CodeNoBound
@@ -85,6 +93,14 @@ func Codes() []Rule {
 		{SlurmTimeShort, Error, "slurm.time is shorter than an explicit timeout."},
 		{SlurmTimeFormat, Error, "slurm.time is no time that sbatch takes."},
 		{SlurmBlockMissing, Warning, "The target is slurm and there is no slurm block."},
+		{K8sRunnerImage, Warning, "The target is k8s, and no image is named from which pods take the assay that wraps ranks."},
+		{K8sWrapper, Error, "wrapper none runs images as they are, and something needs the wrapper."},
+		{K8sQuantity, Error, "A quantity is none that Kubernetes can read."},
+		{K8sGPUResource, Error, "GPUs are asked for, and nothing says what nodes call them."},
+		{K8sName, Error, "A name of an object or a label is none that Kubernetes takes."},
+		{K8sToleration, Error, "A toleration has a member that no toleration has."},
+		{K8sVolume, Error, "A volume of the k8s block cannot be mounted."},
+		{K8sSecret, Error, "An existing Secret is to be used, and none is named."},
 		{BlockMoved, Warning, "A deployment block at the top level is read as if it were under deployment_config."},
 		{BlockIgnored, Warning, "A deployment block is ignored because there is one that wins over it."},
 		{ThresholdNoBound, Error, "A threshold has none of min, max, equal and not_equal."},

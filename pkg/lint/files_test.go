@@ -24,9 +24,12 @@ func TestManifestsOfTheWild(t *testing.T) {
 		"host.yaml":           "",
 		"models.json":         "",
 		"slurm-training.json": "",
+		"k8s-training.json":   "",
 		"k8s-toplevel.json": `k8s-toplevel.json:7:5: warning: IMAGE_WITHOUT_MODEL: the image "spare" has no model of the same key and is not used (/built_images/spare)
 k8s-toplevel.json:19:3: warning: BLOCK_MOVED: k8s belongs under deployment_config and is read as if it stood there (/k8s)
     fix: move it under deployment_config; assay lint --fix does it
+k8s-toplevel.json:19:3: warning: K8S_RUNNER_IMAGE: no runner_image is named: pods take from it the assay that records how a rank ends (/k8s)
+    fix: name one, set ASSAY_RUNNER_IMAGE where assay runs, or set wrapper to none
 k8s-toplevel.json:29:3: warning: BLOCK_IGNORED: distributed is ignored: /deployment_config/distributed wins (/distributed)
     fix: remove it
 `,

@@ -52,6 +52,7 @@ func (c *checker) manifest(root document.Node) {
 		}
 	}
 	c.slurmTime(d.block("slurm"), times)
+	c.k8s(d, images)
 	c.envNames(root.Get("context").Get("docker_env_vars"))
 	c.envNames(d.config.Get("env_vars"))
 	c.envFile(d.config)
