@@ -35,7 +35,7 @@ type asker interface {
 
 // Check implements deploy.Checker.
 func (t *Target) Check(ctx context.Context, req deploy.CheckRequest) []deploy.Finding {
-	found := manifestFindings(req.Jobs)
+	found := t.manifestFindings(req.Jobs)
 	for _, p := range places(req.Jobs) {
 		c, err := t.client(p.kubeconfig, p.context)
 		if err != nil {
@@ -43,7 +43,7 @@ func (t *Target) Check(ctx context.Context, req deploy.CheckRequest) []deploy.Fi
 			continue
 		}
 		p.namespace = c.inNamespace(p.namespace)
-		found = append(found, p.findings(ctx, c, req)...)
+		found = append(found, p.findings(ctx, c, t, req)...)
 	}
 	if req.OnNode {
 		found = append(found, deploy.Finding{Subject: "node", State: deploy.FindingUnknown, Message: "could not be looked at: a check starts no pod"})
@@ -87,7 +87,7 @@ type question func(ctx context.Context) []deploy.Finding
 
 // findings ask the server about a place. When it does not answer, nothing more is
 // asked.
-func (p place) findings(ctx context.Context, c asker, req deploy.CheckRequest) []deploy.Finding {
+func (p place) findings(ctx context.Context, c asker, t *Target, req deploy.CheckRequest) []deploy.Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
 	server := p.serverFinding(ctx, c)
@@ -101,7 +101,7 @@ func (p place) findings(ctx context.Context, c asker, req deploy.CheckRequest) [
 	}
 	questions = append(questions, p.objectQuestions(c)...)
 	if req.Thorough {
-		questions = append(questions, p.rehearsals(c)...)
+		questions = append(questions, p.rehearsals(c, t)...)
 	}
 	return append([]deploy.Finding{server}, askAll(ctx, questions)...)
 }

@@ -17,11 +17,11 @@ func identity(j plan.Job) plan.Attempt {
 }
 
 // manifestFindings say what of a manifest no objects can be made of.
-func manifestFindings(jobs []plan.Job) []deploy.Finding {
+func (t *Target) manifestFindings(jobs []plan.Job) []deploy.Finding {
 	var found []deploy.Finding
 	for _, j := range jobs {
 		subject := "entry " + j.Key
-		objects, err := render(identity(j), "")
+		objects, err := t.render(identity(j))
 		switch k := asked(j); {
 		case err != nil:
 			found = append(found, fault(subject, phrase.Escape(err.Error()), ""))
@@ -29,7 +29,7 @@ func manifestFindings(jobs []plan.Job) []deploy.Finding {
 		case k.Unwrapped:
 			found = append(found, warning("wrapper", "the images run as they are: there is no record of how a rank ended but what Kubernetes says of its pod", "name a runner_image and leave wrapper out"))
 		default:
-			found = append(found, ok("runner_image", "is %s", k.RunnerImage))
+			found = append(found, ok("runner_image", "is %s", t.runnerImage(k)))
 		}
 		if f, missing := programFinding(j, objects); missing {
 			found = append(found, f)
@@ -49,10 +49,10 @@ func programFinding(j plan.Job, objects rendered) (deploy.Finding, bool) {
 }
 
 // rehearsals let the server look at the very objects, once for each entry.
-func (p place) rehearsals(c asker) []question {
+func (p place) rehearsals(c asker, t *Target) []question {
 	var out []question
 	for _, j := range p.jobs {
-		objects, err := render(identity(j), "")
+		objects, err := t.render(identity(j))
 		if err != nil || objects.Job == nil { // told already; or a kind of which the server knows no more than its schema
 			continue
 		}

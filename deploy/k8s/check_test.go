@@ -192,7 +192,7 @@ func TestFindings(t *testing.T) {
 		},
 		"no runner": {
 			job:  func(j j) { j.K8s.RunnerImage = "" },
-			want: "problem | entry bench | manifest: /deployment_config/k8s/runner_image: no image is named that holds the assay that runs beside the workload: name one, or set wrapper to none",
+			want: "problem | entry bench | manifest: /deployment_config/k8s/runner_image: no image is named that holds the assay that runs beside the workload: name one, here or in ASSAY_RUNNER_IMAGE, or set wrapper to none",
 		},
 		"unwrapped": {
 			job:  func(j j) { j.K8s.Unwrapped, j.Program.Command = true, []string{"true"} },
@@ -287,7 +287,8 @@ func TestFindings(t *testing.T) {
 			if tt.cluster != nil {
 				tt.cluster(api)
 			}
-			found := append(manifestFindings(jobs), place{namespace: "ci", jobs: jobs}.findings(t.Context(), api, deploy.CheckRequest{Jobs: jobs, Thorough: true})...)
+			target := New(Options{})
+			found := append(target.manifestFindings(jobs), place{namespace: "ci", jobs: jobs}.findings(t.Context(), api, target, deploy.CheckRequest{Jobs: jobs, Thorough: true})...)
 			if len(found) < 2 {
 				t.Errorf("only %d findings", len(found))
 			}

@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"assay/deploy"
+	"assay/pkg/environ"
 	"assay/pkg/exitcode"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
@@ -17,7 +18,7 @@ func (t *Target) Render(a plan.Attempt) ([]deploy.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := render(a, t.opt.Host)
+	objects, err := t.render(a)
 	if err != nil {
 		return nil, err
 	}
@@ -40,12 +41,21 @@ type renderer struct {
 	shipped shipment
 }
 
-// render makes the objects of a job.
-func render(a plan.Attempt, host string) (rendered, error) {
-	r := renderer{a: a, name: objectName(a), host: host}
-	if a.Job.K8s != nil {
-		r.k = *a.Job.K8s
+// runnerVariable names the runner image where the manifest does not: manifests that
+// were made for other tools have none.
+const runnerVariable = "ASSAY_RUNNER_IMAGE"
+
+func (t *Target) runnerImage(k plan.K8s) string {
+	if k.RunnerImage != "" {
+		return k.RunnerImage
 	}
+	return environ.Get(t.opt.Env, runnerVariable)
+}
+
+// render makes the objects of a job.
+func (t *Target) render(a plan.Attempt) (rendered, error) {
+	r := renderer{a: a, k: asked(a.Job), name: objectName(a), host: t.opt.Host}
+	r.k.RunnerImage = t.runnerImage(r.k)
 	if err := r.check(); err != nil {
 		return rendered{}, err
 	}
@@ -75,7 +85,7 @@ func (r *renderer) check() error {
 	case r.a.Job.Image == "":
 		return exitcode.Errorf(exitcode.Invalid, "job %s has no image to run on Kubernetes", r.a.Job.ID)
 	case r.k.RunnerImage == "" && !r.k.Unwrapped:
-		return refuse("runner_image", "no image is named that holds the assay that runs beside the workload: name one, or set wrapper to none")
+		return refuse("runner_image", "no image is named that holds the assay that runs beside the workload: name one, here or in %s, or set wrapper to none", runnerVariable)
 	case r.k.ImagePullPolicy != "" && r.k.ImagePullPolicy != "Always" && r.k.ImagePullPolicy != "IfNotPresent" && r.k.ImagePullPolicy != "Never":
 		return refuse("image_pull_policy", "unknown policy %q (known: Always, IfNotPresent, Never)", r.k.ImagePullPolicy)
 	}

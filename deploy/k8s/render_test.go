@@ -207,3 +207,21 @@ func TestDecodeRenderedIsStrict(t *testing.T) {
 		}
 	}
 }
+
+// TestRunnerImageOfTheSite takes the runner image from the environment where the
+// manifest names none.
+func TestRunnerImageOfTheSite(t *testing.T) {
+	for file, want := range map[string]string{"testdata/refused/no_runner.txtar": "site/runner:1", "testdata/render/minimal.txtar": "registry.example/assay-runner:1"} {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := New(Options{Env: []string{runnerVariable + "=site/runner:1"}}).Render(attemptOf(t, archive))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := yamlOf(t, files); !bytes.Contains(text, []byte("image: "+want+"\n")) {
+			t.Errorf("%s: no image %s in\n%s", file, want, text)
+		}
+	}
+}

@@ -52,12 +52,15 @@ func (r *renderer) volumes() (*podVolumes, error) {
 		if err != nil {
 			return nil, err
 		}
-		v.shm(size)
+		v.shm(&size)
 	}
 	for _, want := range r.k.Volumes {
 		if err := v.given(want); err != nil {
 			return nil, err
 		}
+	}
+	if !v.at[shmPath] && !r.k.HostIPC { // which brings that of the node
+		v.shm(nil)
 	}
 	return v, nil
 }
@@ -95,10 +98,12 @@ func (r *renderer) jobVolume(v *podVolumes) {
 	}
 }
 
-// shm replaces the shared memory of the container, of which runtimes give 64 MiB.
-func (v *podVolumes) shm(size resource.Quantity) {
+// shm replaces the shared memory of the container, of which runtimes give 64 MiB: the
+// collectives and data loaders of every framework need more. Without a size it is
+// bounded by the memory of the pod.
+func (v *podVolumes) shm(size *resource.Quantity) {
 	v.add(corev1.Volume{Name: volumeShm, VolumeSource: corev1.VolumeSource{
-		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &size},
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: size},
 	}}, corev1.VolumeMount{MountPath: shmPath})
 }
 
