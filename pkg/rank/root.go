@@ -50,7 +50,7 @@ func (w *wrapper) awaitRoot(ctx context.Context) bool {
 		return false
 	case err != nil:
 		w.refuse(verdict.CodeLaunchRefused, int(exitcode.Error),
-			"rank 0's name %s did not resolve within %g s (last answer: %v); its pod may not have started",
+			"rank 0's name %s did not resolve within %g s (last answer: %v); its pod may not have started, or has ended already",
 			w.options.MasterAddr, limit.Seconds(), err)
 		return false
 	}

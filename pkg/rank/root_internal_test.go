@@ -42,7 +42,7 @@ func TestRootWait(t *testing.T) {
 		atLatest time.Duration
 	}{
 		"resolves late":   {1, "x-0.x", 20 * time.Second, 300 * time.Second, true, true, "", 21 * time.Second},
-		"never":           {1, "x-0.x", 0, 300 * time.Second, true, false, "rank 0's name x-0.x did not resolve within 300 s (last answer: lookup x-0.x: no such host); its pod may not have started", 300 * time.Second},
+		"never":           {1, "x-0.x", 0, 300 * time.Second, true, false, "rank 0's name x-0.x did not resolve within 300 s (last answer: lookup x-0.x: no such host); its pod may not have started, or has ended already", 300 * time.Second},
 		"rank 0":          {0, "x-0.x", 0, 300 * time.Second, false, true, "", 0},
 		"no wait":         {1, "x-0.x", 0, 0, false, true, "", 0},
 		"an address":      {1, "10.1.2.3", 0, 300 * time.Second, false, true, "", 0},
