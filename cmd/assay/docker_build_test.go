@@ -429,3 +429,48 @@ func TestDockerBuildInterrupted(t *testing.T) {
 		}
 	}
 }
+
+// TestDockerBuildPodman does without the engine: podman has none. It needs the
+// registry.
+func TestDockerBuildPodman(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("podman"); err != nil {
+		t.Fatal("there is no podman: install the packages of testdata/clusters/docker/packages")
+	}
+	w := newWorkshop(t)
+	w.cards(map[string]string{"box": "ARG WORD\nRUN echo $WORD >/word"})
+	registry := privateRegistry(t)
+	config := t.TempDir()
+	for name, text := range map[string]string{
+		"storage.conf":    fmt.Sprintf("[storage]\ndriver = \"vfs\"\nrunroot = %q\ngraphroot = %q\n", config+"/run", config+"/root"),
+		"registries.conf": fmt.Sprintf("[[registry]]\nlocation = %q\ninsecure = true\n", registry),
+		"containers.conf": "[engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\n", // crun refuses a mixture of cgroups
+	} {
+		if err := os.WriteFile(filepath.Join(config, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.env = []string{
+		"CONTAINERS_STORAGE_CONF=" + config + "/storage.conf", "CONTAINERS_REGISTRIES_CONF=" + config + "/registries.conf",
+		"CONTAINERS_CONF=" + config + "/containers.conf", "ASSAY_REGISTRY_PASSWORD=correct horse", "WORD=a word",
+	}
+	w.build(0, "--runtime", "podman", "--build-arg", "WORD", "--registry", registry+"/team", "--registry-username", "me")
+	i := w.image("box")
+	if !strings.HasPrefix(i.ImageID, "sha256:") || !strings.HasPrefix(i.DockerSHA, "sha256:") || i.DockerSHA == i.ImageID || i.BaseDocker != "scratch" {
+		t.Errorf("%+v", i)
+	}
+	podman := func(args ...string) string {
+		cmd := exec.Command("podman", args...)
+		cmd.Env = append(os.Environ(), w.env...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("podman %s: %v: %s", strings.Join(args, " "), err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	podman("rmi", "--all", "--force")
+	podman("pull", "--quiet", "--creds", "me:correct horse", i.RegistryImage+"@"+i.DockerSHA)
+	if id := podman("image", "inspect", "--format", "{{.Id}}", i.RegistryImage+"@"+i.DockerSHA); "sha256:"+id != i.ImageID {
+		t.Errorf("what was pulled is %s, what was built %s", id, i.ImageID)
+	}
+}
