@@ -1,0 +1,59 @@
+//go:build k8s
+
+package main
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// tamper sees each request before the API server does, and does with it what it
+// likes; forward asks the server.
+type tamper func(w http.ResponseWriter, r *http.Request, forward http.Handler)
+
+var serverLine = regexp.MustCompile(`server: "?(https://[^"\s]+)"?`)
+
+// behind puts something between assay and the API server.
+func (s *k8sSite) behind(t *testing.T, f tamper) {
+	t.Helper()
+	data, err := os.ReadFile(s.env["KUBECONFIG"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := serverLine.FindSubmatch(data)
+	if found == nil {
+		t.Fatalf("no server in %s", s.env["KUBECONFIG"])
+	}
+	api, err := url.Parse(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := httputil.NewSingleHostReverseProxy(api)
+	forward.FlushInterval = -1
+	forward.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the cluster is on this machine
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f(w, r, forward) }))
+	t.Cleanup(func() {
+		proxy.CloseClientConnections()
+		proxy.Close()
+	})
+	path := filepath.Join(s.dir, "proxy.kubeconfig")
+	config := serverLine.ReplaceAllString(string(data), "server: "+proxy.URL)
+	config = regexp.MustCompile(`(?m)certificate-authority(-data)?: *[^,}\n]+,?`).ReplaceAllString(config, "")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.env["KUBECONFIG"] = path
+}
+
+// creates reports whether a request is to create one of a resource.
+func creates(r *http.Request, resource string) bool {
+	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/"+resource) && r.URL.Query().Get("dryRun") == ""
+}
