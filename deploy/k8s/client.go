@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,6 +40,22 @@ type client struct {
 	rest      rest.Interface
 	namespace string // of the context
 	server    string
+	refused   atomic.Bool // its credentials, so that the kubeconfig is to be read again
+}
+
+// heeding is a transport that notes when the server does not accept credentials.
+type heeding struct {
+	next   http.RoundTripper
+	client *client
+}
+
+// RoundTrip implements http.RoundTripper.
+func (h heeding) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := h.next.RoundTrip(req)
+	if err == nil && res.StatusCode == http.StatusUnauthorized {
+		h.client.refused.Store(true)
+	}
+	return res, err
 }
 
 // inNamespace is the namespace that a job names, else that of the context.
@@ -49,12 +66,13 @@ func (c *client) inNamespace(name string) string {
 	return name
 }
 
-// client returns the client of the cluster that a job names.
+// client returns the client of the cluster that a job names. After the server did not
+// accept its credentials the kubeconfig is read again: tokens end before jobs do.
 func (t *Target) client(kubeconfig, kubecontext string) (*client, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := kubeconfig + "\x00" + kubecontext
-	if c := t.clients[key]; c != nil {
+	if c := t.clients[key]; c != nil && !c.refused.Load() {
 		return c, nil
 	}
 	c, err := newClient(t.opt, kubeconfig, kubecontext)
@@ -87,11 +105,12 @@ func newClient(opt Options, kubeconfig, kubecontext string) (*client, error) {
 	cfg.GroupVersion, cfg.APIPath = &schema.GroupVersion{Version: "v1"}, "/api"
 	cfg.NegotiatedSerializer = serializer.NewCodecFactory(kinds()).WithoutConversion()
 	cfg.WarningHandler = rest.NoWarnings{}
-	r, err := rest.RESTClientFor(cfg)
-	if err != nil {
+	c := &client{namespace: namespace, server: cfg.Host}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return heeding{next, c} })
+	if c.rest, err = rest.RESTClientFor(cfg); err != nil {
 		return nil, fmt.Errorf("%w: the kubeconfig cannot be used: %s", deploy.ErrUnavailable, sentence(err))
 	}
-	return &client{rest: r, namespace: namespace, server: cfg.Host}, nil
+	return c, nil
 }
 
 // kubeconfigs are the files that kubectl would read.

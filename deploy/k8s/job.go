@@ -61,12 +61,20 @@ func (p *podView) starts() int {
 	return n
 }
 
-// tracked returns what is known of a job. The caller holds the lock.
+// tracked returns what is known of a job: of one that is new what its run's watch
+// has seen already. The caller holds the lock.
 func (t *Target) tracked(r ref) *job {
 	j := t.jobs[r.key()]
 	if j == nil {
 		j = &job{ref: r, jobs: map[types.UID]*batchv1.Job{}, gone: map[types.UID]bool{}, pods: map[types.UID]*podView{}, since: map[string]time.Time{}}
 		t.jobs[r.key()] = j
+		if w := t.watchers[r.watchKey()]; w != nil {
+			for _, store := range w.stores {
+				for _, o := range store.List() {
+					j.update(o, false)
+				}
+			}
+		}
 	}
 	return j
 }
@@ -79,8 +87,12 @@ func (t *Target) asked(r ref) {
 }
 
 // update takes over what a watch says of an object.
-func (t *Target) update(key watchKey, o any, deleted bool) {
+func (t *Target) update(w *watcher, key watchKey, o any, deleted bool) {
 	t.mu.Lock()
+	if t.watchers[key] != w { // it was ended: another knows better
+		t.mu.Unlock()
+		return
+	}
 	for _, j := range t.jobs {
 		if key == j.watchKey() {
 			j.update(o, deleted)
@@ -109,6 +121,16 @@ func (j *job) update(o any, deleted bool) {
 			return
 		}
 		j.pods[o.UID] = &podView{Pod: o, deleted: deleted}
+	}
+}
+
+// settle takes over which of its objects are there.
+func (j *job) settle(there map[types.UID]bool) {
+	for uid := range j.jobs {
+		j.gone[uid] = j.gone[uid] || !there[uid]
+	}
+	for uid, p := range j.pods {
+		p.deleted = p.deleted || !there[uid]
 	}
 }
 

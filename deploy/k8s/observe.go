@@ -66,6 +66,7 @@ func (t *Target) Observe(ctx context.Context, handles []deploy.Handle) ([]eviden
 		if err := w.away(t.now()); err != nil {
 			return nil, err
 		}
+		t.settle(w, r.watchKey())
 	}
 	return t.look(ctx, refs)
 }

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"assay/deploy"
@@ -24,8 +26,11 @@ func (r ref) watchKey() watchKey { return watchKey{r.Kubeconfig, r.Context, r.Na
 // again whatever ends a watch: a server that was restarted, a version that is too
 // old, a token that has changed.
 type watcher struct {
-	stop   context.CancelFunc
-	synced []cache.InformerSynced
+	client  *client
+	stop    context.CancelFunc
+	synced  []cache.InformerSynced
+	stores  []cache.Store
+	settled bool // what was known before it began was compared; guarded by the target
 
 	mu     sync.Mutex
 	broken map[string]outage // by resource: what went wrong last, and since when without an answer
@@ -39,7 +44,8 @@ type outage struct {
 // outageAfter is how long a server may be away before a person is told.
 const outageAfter = 10 * time.Second
 
-// watch returns the watcher of a job's run, which it starts when there is none.
+// watch returns the watcher of a job's run, which it starts when there is none, or
+// none with the credentials of now.
 func (t *Target) watch(r ref) (*watcher, error) {
 	c, err := t.client(r.Kubeconfig, r.Context)
 	if err != nil {
@@ -49,10 +55,13 @@ func (t *Target) watch(r ref) (*watcher, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w := t.watchers[key]; w != nil {
-		return w, nil
+		if w.client == c {
+			return w, nil
+		}
+		w.stop()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &watcher{stop: cancel, broken: map[string]outage{}}
+	w := &watcher{client: c, stop: cancel, broken: map[string]outage{}}
 	selector := labelNonce + "=" + labelValue(r.Nonce)
 	t.inform(ctx, w, c, "jobs", apiBatch+r.Namespace+"/jobs", selector, &batchv1.Job{}, func() runtime.Object { return &batchv1.JobList{} }, key)
 	t.inform(ctx, w, c, "pods", apiCore+r.Namespace+"/pods", selector, &corev1.Pod{}, func() runtime.Object { return &corev1.PodList{} }, key)
@@ -85,16 +94,45 @@ func (t *Target) drop(r ref) {
 	}
 }
 
+// settle compares what was known before a watch began with what it found: nobody
+// told what went between two watches.
+func (t *Target) settle(w *watcher, key watchKey) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w.settled || t.watchers[key] != w {
+		return
+	}
+	w.settled = true
+	there := map[types.UID]bool{}
+	for _, store := range w.stores {
+		for _, o := range store.List() {
+			if m, ok := o.(metav1.Object); ok {
+				there[m.GetUID()] = true
+			}
+		}
+	}
+	for _, j := range t.jobs {
+		if j.watchKey() == key {
+			j.settle(there)
+			t.fetchAll(j)
+		}
+	}
+}
+
 // inform starts to follow one kind of object.
 func (t *Target) inform(ctx context.Context, w *watcher, c *client, resource, path, selector string, kind runtime.Object, empty func() runtime.Object, key watchKey) {
-	list, watch := c.listFunc(path, selector, empty), c.watchFunc(path, selector)
+	list, begin := c.listFunc(path, selector, empty), c.watchFunc(path, selector)
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opt metav1.ListOptions) (runtime.Object, error) {
 			o, err := list(ctx, opt)
 			w.heard(resource, err, t.now())
 			return o, err
 		},
-		WatchFuncWithContext: watch,
+		WatchFuncWithContext: func(ctx context.Context, opt metav1.ListOptions) (watch.Interface, error) {
+			i, err := begin(ctx, opt)
+			w.heard(resource, err, t.now()) // of a server that is away the handler below is not told
+			return i, err
+		},
 	}
 	informer := cache.NewSharedInformer(lw, kind, 0)
 	_ = informer.SetTransform(trim) // never fails before the start
@@ -104,7 +142,7 @@ func (t *Target) inform(ctx context.Context, w *watcher, c *client, resource, pa
 	})
 	update := func(o any) {
 		w.heard(resource, nil, t.now())
-		t.update(key, o, false)
+		t.update(w, key, o, false)
 	}
 	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    update,
@@ -113,12 +151,13 @@ func (t *Target) inform(ctx context.Context, w *watcher, c *client, resource, pa
 			if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = last.Obj
 			}
-			t.update(key, o, true)
+			t.update(w, key, o, true)
 		},
 	})
 	if err == nil { // it always is before the start
 		w.synced = append(w.synced, reg.HasSynced)
 	}
+	w.stores = append(w.stores, informer.GetStore())
 	go informer.RunWithContext(ctx)
 }
 
