@@ -9,10 +9,11 @@ import (
 	_ "github.com/coredns/coredns/plugin/bind"
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/kubernetes"
+	_ "github.com/coredns/coredns/plugin/template"
 )
 
 func main() {
 	// A plugin that is not in this list is not looked for in the Corefile.
-	dnsserver.Directives = []string{"bind", "errors", "kubernetes"}
+	dnsserver.Directives = []string{"bind", "errors", "template", "kubernetes"}
 	coremain.Run()
 }
