@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"assay/deploy/k8s/k8stest"
 	"assay/pkg/plan"
@@ -132,6 +134,41 @@ func TestK8sRenderIsWhatIsKept(t *testing.T) {
 	for _, name := range []string{labelNonce, labelRun, labelJob, labelAttempt} {
 		if !strings.Contains(labels, name) {
 			t.Errorf("the pods have no label %s: %s", name, labels)
+		}
+	}
+}
+
+// TestK8sRenderFitsRestrictedNamespaces shows the pod of a job to a namespace that
+// enforces the restricted profile, which takes it only where that was asked for.
+func TestK8sRenderFitsRestrictedNamespaces(t *testing.T) {
+	cluster := k8stest.Open(t)
+	namespace := cluster.Namespace()
+	cluster.Kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+	archive, err := txtar.ParseFile("testdata/render/env_file.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, restricted := range []bool{false, true} {
+		a := attemptOf(t, archive)
+		a.Job.K8s.Restricted = restricted
+		objects, err := New(Options{}).render(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		template := objects.Job.Spec.Template
+		one := corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+		one.Name = "one"
+		text, err := document(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "pod.yaml")
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := cluster.Try("--namespace", namespace, "create", "--dry-run=server", "--filename", file)
+		if refused := err != nil && strings.Contains(err.Error(), "violates PodSecurity"); refused == restricted || restricted && err != nil {
+			t.Errorf("restricted %v: %s, %v", restricted, out, err)
 		}
 	}
 }

@@ -121,25 +121,30 @@ func (r *renderer) spread() []corev1.TopologySpreadConstraint {
 // initContainer brings the assay that wraps the rank. Its image is the project's own
 // and needs no rights.
 func (r *renderer) initContainer() corev1.Container {
+	rights := restricted()
+	rights.ReadOnlyRootFilesystem, rights.RunAsUser = new(true), new(int64(65534))
 	return corev1.Container{
-		Name:            pod.InitContainer,
-		Image:           r.k.RunnerImage,
-		ImagePullPolicy: corev1.PullPolicy(r.k.ImagePullPolicy),
-		Command:         []string{"/assay", "install", installRoot + pod.Binary[len(pod.Root):]},
-		VolumeMounts:    []corev1.VolumeMount{{Name: volumeAssay, MountPath: installRoot}},
-		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: new(false),
-			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-			ReadOnlyRootFilesystem:   new(true),
-			RunAsNonRoot:             new(true),
-			RunAsUser:                new(int64(65534)),
-			SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		},
+		Name:                     pod.InitContainer,
+		Image:                    r.k.RunnerImage,
+		ImagePullPolicy:          corev1.PullPolicy(r.k.ImagePullPolicy),
+		Command:                  []string{"/assay", "install", installRoot + pod.Binary[len(pod.Root):]},
+		VolumeMounts:             []corev1.VolumeMount{{Name: volumeAssay, MountPath: installRoot}},
+		SecurityContext:          rights,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
 }
 
-// container runs the rank. It has no security context: the images of benchmarks
+// restricted is what the restricted profile of a namespace asks of a container.
+func restricted() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false),
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		RunAsNonRoot:             new(true),
+		SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+}
+
+// container runs the rank. It has no security context unless the namespace wants one: the images of benchmarks
 // expect to be root, to raise limits, and to bind memory to nodes, which the usual
 // seccomp profile forbids; a rank that is held back would measure the profile.
 func (r *renderer) container(v *podVolumes) (corev1.Container, error) {
@@ -156,6 +161,9 @@ func (r *renderer) container(v *podVolumes) (corev1.Container, error) {
 		EnvFrom:                  r.envFrom(),
 		Env:                      placeEnv(v.results),
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+	}
+	if r.k.Restricted {
+		c.SecurityContext = restricted()
 	}
 	if r.k.Unwrapped {
 		c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+	"pgregory.net/rapid"
 
 	"assay/deploy"
 	"assay/pkg/exitcode"
@@ -224,4 +225,41 @@ func TestRunnerImageOfTheSite(t *testing.T) {
 			t.Errorf("%s: no image %s in\n%s", file, want, text)
 		}
 	}
+}
+
+// expand does to a text what Kubernetes does to commands and variables of pods, for
+// a pod in which every name has a value.
+func expand(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '$' || i+1 == len(s) {
+			b.WriteByte(s[i])
+			continue
+		}
+		i++
+		end := strings.IndexByte(s[i:], ')')
+		switch {
+		case s[i] == '$':
+			b.WriteByte('$')
+		case s[i] == '(' && end > 0:
+			b.WriteString("expanded")
+			i += end
+		default:
+			b.WriteString("$" + s[i:i+1])
+		}
+	}
+	return b.String()
+}
+
+// TestEscape keeps every text as it is.
+func TestEscape(t *testing.T) {
+	if got := expand("$(A) $$(A) $A $"); got != "expanded $(A) $A $" {
+		t.Fatalf("expand gives %q", got)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.StringMatching(`([$(){}A ]|\PC){0,20}`).Draw(t, "text")
+		if got := expand(escape(s)); got != s {
+			t.Fatalf("%q becomes %q", s, got)
+		}
+	})
 }

@@ -140,6 +140,7 @@ type K8s struct {
 	Volumes       []Volume    `json:"volumes"`
 	ShmSize       card.Scalar `json:"shm_size"`
 	RootWait      card.Scalar `json:"root_wait"`
+	PodSecurity   string      `json:"pod_security"`
 	JobSet        card.Flag   `json:"jobset"`
 	Queue         string      `json:"queue"`
 }

@@ -34,6 +34,7 @@ type K8s struct {
 	HostIPC         bool              `json:"host_ipc,omitempty"`
 	HostNetwork     bool              `json:"host_network,omitempty"`
 	Volumes         []Volume          `json:"volumes,omitempty"`
+	Restricted      bool              `json:"restricted,omitempty"` // pods fit into namespaces that enforce the restricted profile
 
 	BackoffLimit    int    `json:"backoff_limit,omitempty"`  // how often the pod of a rank is started again
 	TTLSeconds      int    `json:"ttl_seconds"`              // after which Kubernetes deletes an ended job by itself
@@ -102,6 +103,7 @@ func (p *planner) k8s(e manifest.Entry, job *Job) {
 		BackoffLimit: max(k.BackoffLimit.Value, 0), TTLSeconds: p.ttl(k.TTLSecondsAfterFinished, at("ttl_seconds_after_finished")),
 		RootWaitSeconds: p.seconds(k.RootWait, at("root_wait"), defaultRootWait),
 		RunnerImage:     k.RunnerImage, Unwrapped: k.Wrapper == "none", Cleanup: p.oneOf(k.Cleanup, at("cleanup"), "on_success", "always", "never"),
+		Restricted:    p.oneOf(k.PodSecurity, at("pod_security"), "image", "restricted") == "restricted",
 		RuntimeSecret: k.Secrets.RuntimeSecretName, JobSet: k.JobSet.Value, Queue: k.Queue,
 	}
 	if string(job.K8s.Tolerations) == "null" {
