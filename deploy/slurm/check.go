@@ -17,6 +17,7 @@ import (
 func (t *Target) Check(ctx context.Context, req deploy.CheckRequest) []deploy.Finding {
 	s := t.s
 	found := s.fileFindings(ctx, req)
+	found = append(found, t.containerFindings(ctx, req)...)
 	byCommand, byREST := s.byWay(req.Jobs)
 	if len(byCommand) > 0 || len(byREST) == 0 {
 		req.Jobs = byCommand

@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"assay/deploy"
+	"assay/pkg/container"
 	"assay/pkg/environ"
 	"assay/pkg/phrase"
 	"assay/pkg/plan"
@@ -34,12 +36,13 @@ type NodeLook struct {
 	Here     string            `json:"here"`     // what it read in the file that was just written
 	Problem  string            `json:"problem"`  // why it could not, or could leave no file of its own
 	Programs map[string]string `json:"programs"` // by path: what is wrong with it, "" when nothing is
+	Runtimes map[string]string `json:"runtimes"` // by name of a container runtime: why it does not work, "" when it does
 }
 
 // LookFromNode looks at the directory of a check from a node: it reads the file
 // that was just written there, and leaves one of its own, by rename.
-func LookFromNode(env []string, dir, name string, programs []string) NodeLook {
-	look := NodeLook{Node: environ.Get(env, "SLURMD_NODENAME"), Programs: map[string]string{}}
+func LookFromNode(ctx context.Context, env []string, dir, name string, programs, runtimes []string) NodeLook {
+	look := NodeLook{Node: environ.Get(env, "SLURMD_NODENAME"), Programs: map[string]string{}, Runtimes: map[string]string{}}
 	here, err := os.ReadFile(filepath.Join(dir, hereFile))
 	look.Here = string(here)
 	if err == nil {
@@ -53,6 +56,12 @@ func LookFromNode(env []string, dir, name string, programs []string) NodeLook {
 		look.Programs[path] = ""
 		if _, err := os.Stat(path); err != nil {
 			look.Programs[path] = err.Error()
+		}
+	}
+	for _, want := range runtimes {
+		look.Runtimes[want] = ""
+		if _, err := container.FindRunner(ctx, env, want); err != nil {
+			look.Runtimes[want] = err.Error()
 		}
 	}
 	return look
@@ -98,6 +107,7 @@ func (t *Target) onNode(ctx context.Context, req deploy.CheckRequest) []deploy.F
 type nodeChoice struct {
 	options  []string
 	programs []string
+	runtimes []string
 }
 
 // mostPrograms bounds the programs that are looked for on a node.
@@ -121,6 +131,9 @@ func (s *scheduler) nodeChoices(jobs []plan.Job) []nodeChoice {
 		c := &choices[i]
 		if path := program(j); path != "" && !slices.Contains(c.programs, path) && len(c.programs) < mostPrograms {
 			c.programs = append(c.programs, path)
+		}
+		if k := j.Container; k.Wrapped() && !slices.Contains(c.runtimes, k.Runtime) {
+			c.runtimes = append(c.runtimes, k.Runtime)
 		}
 	}
 	return choices
@@ -153,11 +166,14 @@ func (s *scheduler) look(ctx context.Context, l lookout) []deploy.Finding {
 	tools.limit = nodePatience + commandLimit
 	args := append([]string{
 		"--nodes=1", "--ntasks=1", "--immediate=" + fmt.Sprint(int(nodePatience.Seconds())), "--input=none", "--job-name=check-assay",
-		"--export=PATH,HOME,USER,LANG", "--kill-on-bad-exit=0", "--quiet",
+		"--export=" + strings.Join(append([]string{"PATH", "HOME", "USER", "LANG"}, engineVariables()...), ","), "--kill-on-bad-exit=0", "--quiet",
 	}, l.choice.options...)
 	args = append(args, l.binary, "node-look", "--dir", l.dir, "--name", l.name)
 	for _, p := range l.choice.programs {
 		args = append(args, "--program", p)
+	}
+	for _, r := range l.choice.runtimes {
+		args = append(args, "--runtime", r)
 	}
 	out, err := tools.run(ctx, s.inPlaceEnv(), "srun", args...)
 	if err != nil {
@@ -207,6 +223,15 @@ func judgeLook(l lookout, seen NodeLook, back string, err error) []deploy.Findin
 	for _, path := range l.choice.programs {
 		if why := seen.Programs[path]; why != "" {
 			found = append(found, fault(subject, "a program of the manifest is not there: "+why, "put it, or MODEL_DIR, on a filesystem that all nodes share"))
+		}
+	}
+	for _, want := range l.choice.runtimes {
+		switch why, looked := seen.Runtimes[want]; {
+		case !looked:
+		case why != "":
+			found = append(found, outage(subject, "it cannot run the containers of the manifest: "+why, "--bare runs the scripts directly on the nodes"))
+		default:
+			found = append(found, ok(subject, "has what runs containers (%s)", want))
 		}
 	}
 	return found

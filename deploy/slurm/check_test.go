@@ -308,7 +308,7 @@ func TestLookFromNode(t *testing.T) {
 	there, absent := filepath.Join(dir, hereFile), filepath.Join(dir, "absent")
 	l := lookout{dir: dir, name: "0", token: "abc", binary: "/a", choice: nodeChoice{programs: []string{there, absent}}}
 	judge := func() []deploy.Finding {
-		seen := LookFromNode([]string{"SLURMD_NODENAME=node7"}, dir, "0", l.choice.programs)
+		seen := LookFromNode(t.Context(), []string{"SLURMD_NODENAME=node7"}, dir, "0", l.choice.programs, l.choice.runtimes)
 		back, err := os.ReadFile(filepath.Join(dir, thereFile+"0"))
 		return judgeLook(l, seen, string(back), err)
 	}
@@ -333,7 +333,7 @@ func TestNodeChoices(t *testing.T) {
 	b.Slurm.Time, b.Slurm.Nodelist = "9", "node1"
 	a.Program, b.Program = plan.Program{Script: "/x/run.sh"}, plan.Program{Script: "run.sh"}
 	b.ModelDir = "/m"
-	want := []nodeChoice{{[]string{"--time=1", "--partition=main"}, []string{"/x/run.sh", "/m/run.sh"}}, {[]string{"--time=1", "--partition=short"}, nil}}
+	want := []nodeChoice{{[]string{"--time=1", "--partition=main"}, []string{"/x/run.sh", "/m/run.sh"}, nil}, {[]string{"--time=1", "--partition=short"}, nil, nil}}
 	if d := cmp.Diff(want, s.nodeChoices([]plan.Job{a, b, c}), cmp.AllowUnexported(nodeChoice{})); d != "" {
 		t.Error(d)
 	}

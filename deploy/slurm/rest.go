@@ -69,7 +69,7 @@ func (s *scheduler) restClient(rawURL, tokenFile string) *rest {
 	if s.rests.clients == nil {
 		s.rests.clients = map[string]*rest{}
 	}
-	r := newRest(rawURL, tokenFile, s.opt.Env, s.environment())
+	r := newRest(rawURL, tokenFile, s.opt.Env, s.environment(plan.Job{})) // the script sets the rest
 	s.rests.clients[key] = r
 	return r
 }

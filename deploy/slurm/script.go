@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -37,8 +38,9 @@ type scriptData struct {
 	Nodes, Ranks  int
 	RanksPerNode  int
 	KillOnBadExit bool
-	MPI           string // of srun --mpi; empty: as the site does
-	OwnSteps      bool   // the workload submits its own steps (slurm_multi)
+	MPI           string   // of srun --mpi; empty: as the site does
+	OwnSteps      bool     // the workload submits its own steps (slurm_multi)
+	Container     []string // options of srun that make it run the ranks in a container
 }
 
 // directive is an option of sbatch. Without a value it is a flag.
@@ -94,22 +96,32 @@ func (s *scheduler) data(a plan.Attempt) (scriptData, error) {
 		Job: j.ID, RunID: a.RunID, Attempt: a.Number, Name: jobName(a), Umask: "077",
 		Assay: assay, JobFile: filepath.Join(a.Dir, rundir.JobFile),
 		Nodes: j.NNodes, Ranks: j.WorldSize, RanksPerNode: j.RanksPerNode, OwnSteps: ownSteps(j),
-		Environment: s.environment(),
+		Environment: s.environment(j),
 	}
 	if j.Slurm != nil {
 		d.KillOnBadExit, d.MPI = j.Slurm.KillOnBadExit, j.Slurm.MPI
 	}
-	names := make([]string, len(d.Environment))
-	for i, v := range d.Environment {
-		names[i] = v.Name
-	}
-	d.ExportList = strings.Join(names, ",")
-	if d.ExportList == "" {
-		d.ExportList = "NONE"
-	}
+	d.ExportList = exportList(j, d.Environment)
 	var err error
+	if d.Container, err = inContainer(a, assay); err != nil {
+		return d, err
+	}
 	d.Directives, err = directives(a)
 	return d, err
+}
+
+// exportList names what ranks get of the environment of the script.
+func exportList(j plan.Job, kept []variable) string {
+	var names []string
+	for _, v := range kept {
+		if !inPyxis(j) || slices.Contains([]string{"LANG", "LC_ALL", "TZ"}, v.Name) { // the rest is the image's to say
+			names = append(names, v.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "NONE"
+	}
+	return strings.Join(names, ",")
 }
 
 // ownSteps reports whether the workload submits its steps itself, so that its
@@ -119,12 +131,16 @@ func ownSteps(j plan.Job) bool { return j.Launcher == "slurm_multi" }
 // environment is what ranks get of the submitting environment: what finds
 // programs and modules, and how people are spoken to. Everything else, tokens
 // among it, has to be named in the manifest or an env_file.
-func (s *scheduler) environment() []variable {
+func (s *scheduler) environment(j plan.Job) []variable {
 	var kept []variable
-	for _, name := range []string{
+	names := []string{
 		"PATH", "LD_LIBRARY_PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ",
 		"MODULEPATH", "MODULESHOME", "MODULES_CMD", "LMOD_CMD", "LMOD_DIR", "LMOD_PKG",
-	} {
+	}
+	if j.Container != nil {
+		names = append(names, engineVariables()...)
+	}
+	for _, name := range names {
 		if v := environ.Get(s.opt.Env, name); v != "" {
 			kept = append(kept, variable{name, v})
 		}

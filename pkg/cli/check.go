@@ -96,7 +96,7 @@ func (a *app) printFindings(found []deploy.Finding, asJSON bool) error {
 // nodeLookCmd is what check --on-node runs on a node.
 func (a *app) nodeLookCmd() *cobra.Command {
 	var dir, name string
-	var programs []string
+	var programs, runtimes []string
 	c := &cobra.Command{
 		Use:     "node-look --dir DIR --name NAME",
 		Short:   "Look at the directory of a check from a node",
@@ -104,13 +104,14 @@ func (a *app) nodeLookCmd() *cobra.Command {
 		Example: "  assay node-look --dir /shared/runs/.assay-check-1 --name 0",
 		Hidden:  true,
 		Args:    exactly(0, "no arguments"),
-		RunE: func(*cobra.Command, []string) error {
-			return writeJSON(a.Out, slurm.LookFromNode(a.Env, dir, name, programs))
+		RunE: func(c *cobra.Command, _ []string) error {
+			return writeJSON(a.Out, slurm.LookFromNode(c.Context(), a.Env, dir, name, programs, runtimes))
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", "", "directory of the check")
 	c.Flags().StringVar(&name, "name", "", "name of this look")
 	c.Flags().StringArrayVar(&programs, "program", nil, "program to look for")
+	c.Flags().StringArrayVar(&runtimes, "runtime", nil, "container runtime to look for")
 	jsonFlag(c, new(bool)) // it prints nothing else
 	return c
 }

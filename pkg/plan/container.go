@@ -38,9 +38,19 @@ const (
 // With pyxis SLURM itself does.
 func (c *Container) Wrapped() bool { return c != nil && c.Runtime != RuntimePyxis }
 
+// ownStepsLauncher is the launcher whose script starts its own steps and containers.
+const ownStepsLauncher = "slurm_multi"
+
 // container fills how the ranks of an entry with an image run in containers.
 func (p *planner) container(e manifest.Entry, job *Job) {
 	if job.Image == "" || p.target == "k8s" {
+		return
+	}
+	if job.Launcher == ownStepsLauncher {
+		p.warn(e.Pointer("distributed", "launcher"), "%s starts its own steps, and the containers in them: its script runs on the first node itself, with the image in DOCKER_IMAGE_NAME", job.Launcher)
+		if _, set := job.Env["DOCKER_IMAGE_NAME"]; !set {
+			job.Env["DOCKER_IMAGE_NAME"] = job.Image
+		}
 		return
 	}
 	image := p.m.Images[e.Key]
