@@ -79,7 +79,7 @@ func from(lines []stamped, since string) string {
 func feed(t *rapid.T, r *pod.LogReader, log string) (since string) {
 	r.Resume()
 	for len(log) > 0 {
-		n := min(rapid.SampledFrom([]int{1, 7, 80, 5000, 70000, 1 << 20}).Draw(t, "chunk"), len(log))
+		n := min(rapid.SampledFrom([]int{7, 5000, 70000, 1 << 20}).Draw(t, "chunk")*max(len(log)/200_000, 1), len(log))
 		since = r.Line([]byte(log[:n]))
 		log = log[n:]
 	}
