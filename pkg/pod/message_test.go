@@ -38,10 +38,13 @@ func reading(name string, value float64, source metric.Source) metric.Reading {
 	return metric.Reading{Name: name, Value: value, Text: fmt.Sprint(value), Source: source}
 }
 
-func decode(t interface {
+// fataler is a test, or a property that is tested.
+type fataler interface {
 	Helper()
 	Fatalf(string, ...any)
-}, data []byte) pod.Message {
+}
+
+func decode(t fataler, data []byte) pod.Message {
 	t.Helper()
 	if len(data) > pod.MaxMessage {
 		t.Fatalf("the message has %d bytes", len(data))
