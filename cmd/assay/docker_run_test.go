@@ -129,9 +129,9 @@ func TestDockerRunMounts(t *testing.T) {
 func TestDockerRunEnvironment(t *testing.T) {
 	s := newDockerSite(t)
 	want := map[string]string{
-		"PLAIN": "s3cret-plain", "QUOTES": `s3cret "a" 'b' \n $(touch x) ` + "`id`", "LINES": "s3cret\none\n\ntwo\n", "CR": "s3cret\rcr\r",
+		"PLAIN": "s3cret-plain", "QUOTES": `s3cret "a" 'b' \n $(touch x) ` + "`id`", "MULTI": "s3cret\none\n\ntwo\n", "CR": "s3cret\rcr\r",
 		"BLANKS": "  s3cret  ", "HASH": "#s3cret", "UNICODE": "s3cret ü 漢 🙂", "BYTES": "s3cret\xff\xfe", "EMPTY": "", "EQUALS": "=s3cret=",
-		"QUOTED": `"s3cret"`, "LONG": "s3cret" + strings.Repeat("x", 100_000), "DASH": "--s3cret", "TABS": "\ts3cret\t",
+		"QUOTED": `"s3cret"`, "LONG": "s3cret" + strings.Repeat("x", 100_000), "DASH": "--s3cret", "TABS": "\ts3cret\t", "DOCKER_HOST": "tcp://s3cret\n:1", "LD_LIBRARY_PATH": " s3cret",
 	}
 	var file strings.Builder
 	for name, value := range want {
@@ -178,7 +178,7 @@ func TestDockerRunEnvironment(t *testing.T) {
 func (s *dockerSite) noSecrets() {
 	s.t.Helper()
 	err := filepath.WalkDir(filepath.Join(s.dir, "runs"), func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Base(path) == "environ" {
+		if err != nil || !d.Type().IsRegular() || filepath.Base(path) == "environ" {
 			return err
 		}
 		data, err := os.ReadFile(path)
@@ -256,7 +256,9 @@ func TestDockerRunCannotStart(t *testing.T) {
 // TestDockerRunWithoutRuntime knows beforehand that nothing runs containers.
 func TestDockerRunWithoutRuntime(t *testing.T) {
 	s := newDockerSite(t)
+	works := s.env["DOCKER_HOST"]
 	s.env["DOCKER_HOST"] = "unix:///nothing/like/this.sock"
+	defer func() { s.env["DOCKER_HOST"] = works }()
 	s.box(nil, workload{"m", "echo performance: 1 x", nil})
 	res := s.assay("run", "-m", "m.json")
 	if res.code != 6 || !strings.Contains(res.stderr, "no container runtime works here") || !strings.Contains(res.stderr, "--bare") {

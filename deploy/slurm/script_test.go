@@ -23,7 +23,7 @@ import (
 // what nobody may see.
 func submitting() []string {
 	return []string{
-		"PATH=/opt/it's here/bin:/usr/bin:/bin", "HOME=/home/ada", "LANG=C.UTF-8", "MODULEPATH=/opt/modules",
+		"PATH=/opt/it's here/bin:/usr/bin:/bin", "HOME=/home/ada", "DOCKER_HOST=unix:///run/my docker.sock", "REGISTRY_TOKEN=token-secret", "LANG=C.UTF-8", "MODULEPATH=/opt/modules",
 		"API_TOKEN=token-secret", "SLURM_JWT=jwt-secret", "SBATCH_PARTITION=nope", "SBATCH_EXPORT=ALL", "SLURM_NTASKS=7", "SLURM_JOB_ID=12",
 	}
 }

@@ -2,10 +2,14 @@ package container
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"assay/pkg/environ"
 )
 
 // maxLine is the longest line that every engine reads in an env-file, in bytes.
@@ -18,14 +22,19 @@ type Environment struct {
 	Env   []string // KEY=VALUE of these, for the environment of the command
 }
 
+// PackedName is the variable that carries what an engine cannot: see Divide.
+const PackedName = "ASSAY_CONTAINED_ENV"
+
 // Divide tells what a line of an env-file can carry, in the formats of docker and
 // podman, from what cannot: line ends, values that begin or end in blanks or begin
-// with a quote, text that is no UTF-8. That goes by name, with its value in the
-// environment of the engine's command, unless it would change how the command works:
-// then the error names it, never its value. Of a name given twice the last counts.
-func Divide(env []string) (Environment, error) {
+// with a quote, very long ones. That goes by name, with its value in the environment
+// of the engine's command. What no engine carries, text that is no UTF-8, and what the
+// command itself would obey, is packed into one variable, which Unpack undoes inside.
+// Of a name given twice the last counts.
+func Divide(env []string) Environment {
 	var e Environment
 	var file bytes.Buffer
+	var packed []string
 	last := map[string]int{}
 	for i, kv := range env {
 		name, _, _ := strings.Cut(kv, "=")
@@ -37,16 +46,33 @@ func Divide(env []string) (Environment, error) {
 		case !ok || name == "" || last[name] != i:
 		case plainName(name) && plainValue(value) && len(kv) < maxLine:
 			file.WriteString(kv + "\n")
-		case steers(name):
-			return Environment{}, fmt.Errorf("the value of %s cannot be handed to a container: it has line ends, blanks at an end, or is very long, "+
-				"and the engine's own command would obey a variable of that name; set it in a pre-script or the script itself", name)
+		case steers(name) || !utf8.ValidString(kv):
+			packed = append(packed, kv)
 		default:
 			e.Names = append(e.Names, name)
 			e.Env = append(e.Env, kv)
 		}
 	}
+	if len(packed) > 0 {
+		e.Names = append(e.Names, PackedName)
+		e.Env = append(e.Env, PackedName+"="+base64.StdEncoding.EncodeToString([]byte(strings.Join(packed, "\x00"))))
+	}
 	e.File = file.Bytes()
-	return e, nil
+	return e
+}
+
+// Unpack gives an environment with what Divide packed in its place.
+func Unpack(env []string) ([]string, error) {
+	packed := environ.Get(env, PackedName)
+	if packed == "" {
+		return env, nil
+	}
+	text, err := base64.StdEncoding.DecodeString(packed)
+	if err != nil {
+		return env, fmt.Errorf("%s cannot be read: %w", PackedName, err)
+	}
+	out := slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, PackedName+"=") })
+	return append(out, strings.Split(string(text), "\x00")...), nil
 }
 
 func plainName(name string) bool {

@@ -138,10 +138,7 @@ func (c *outer) create(ctx context.Context) *refusal {
 		return nil
 	}
 	fail := func(err error) *refusal { return refusedFor(verdict.CodeLaunchRefused, exitcode.Error, err) }
-	env, err := container.Divide(c.env)
-	if err != nil {
-		return refusedFor(verdict.CodeEnvFile, exitcode.Invalid, err)
-	}
+	env := container.Divide(c.env)
 	spec, err := c.spec()
 	if err != nil {
 		return fail(err)

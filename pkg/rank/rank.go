@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"assay/pkg/container"
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
 	"assay/pkg/plan"
@@ -94,6 +95,11 @@ func Run(ctx context.Context, o Options) (int, error) {
 	}
 	if attempt.Job.Container.Wrapped() && !o.Contained {
 		return runContained(ctx, attempt, o)
+	}
+	if o.Contained {
+		if o.Env, err = container.Unpack(o.Env); err != nil {
+			return int(exitcode.Invalid), exitcode.With(exitcode.Invalid, err)
+		}
 	}
 	w, err := newWrapper(attempt, o)
 	if err != nil {
