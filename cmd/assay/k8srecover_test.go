@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -168,7 +169,7 @@ func TestK8sKilledAmongObjects(t *testing.T) {
 		t.Run(resource, func(t *testing.T) {
 			t.Parallel()
 			s := newK8sSite(t)
-			direct, at := s.env["KUBECONFIG"], make(chan bool, 1)
+			direct, at := s.env["KUBECONFIG"], make(chan bool, 9)
 			s.behind(t, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 				if !creates(r, resource) {
 					forward.ServeHTTP(w, r)
@@ -177,13 +178,18 @@ func TestK8sKilledAmongObjects(t *testing.T) {
 				if arrives {
 					forward.ServeHTTP(httptest.NewRecorder(), r)
 				}
+				_, _ = io.Copy(io.Discard, r.Body) // only then does the end of the client show
 				at <- true
 				<-r.Context().Done() // it never gets an answer
 			})
 			s.extra["env_vars"] = map[string]any{"API_TOKEN": "hidden"}
 			s.manifest(nil, 2, workload{name: "t", script: `[ "$API_TOKEN" = hidden ] || exit 3; ` + keepRes + figure})
 			r := s.startRun()
-			<-at
+			select {
+			case <-at:
+			case <-r.done:
+				t.Fatalf("it ended before that: %s%s", &r.stdout, &r.stderr)
+			}
 			r.kill()
 			s.env["KUBECONFIG"] = direct
 			s.whole(s.assay("attach", "r", "--json").want(verdict.Pass).clean())
