@@ -70,6 +70,9 @@ const (
 	// minTTL is the shortest time in which what ranks left is surely collected.
 	minTTL          = 300
 	defaultRootWait = 300
+	// aloneRootWait is the same for ranks that nothing says meet each other: they start
+	// all the same when it is over.
+	aloneRootWait = 60
 	// defaultPodGrace is how long logs and records of ended pods are awaited.
 	defaultPodGrace = 30
 )
@@ -101,7 +104,7 @@ func (p *planner) k8s(e manifest.Entry, job *Job) {
 		ServiceAccount: k.ServiceAccount, PriorityClass: k.PriorityClass,
 		HostIPC: k.HostIPC.Value, HostNetwork: k.HostNetwork.Value, Volumes: p.volumes(k, at),
 		BackoffLimit: max(k.BackoffLimit.Value, 0), TTLSeconds: p.ttl(k.TTLSecondsAfterFinished, at("ttl_seconds_after_finished")),
-		RootWaitSeconds: p.seconds(k.RootWait, at("root_wait"), defaultRootWait),
+		RootWaitSeconds: p.seconds(k.RootWait, at("root_wait"), rootWait(*job)),
 		RunnerImage:     k.RunnerImage, Unwrapped: k.Wrapper == "none", Cleanup: p.oneOf(k.Cleanup, at("cleanup"), "on_success", "always", "never"),
 		Restricted:    p.oneOf(k.PodSecurity, at("pod_security"), "image", "restricted") == "restricted",
 		RuntimeSecret: k.Secrets.RuntimeSecretName, JobSet: k.JobSet.Value, Queue: k.Queue,
@@ -117,6 +120,14 @@ func (p *planner) k8s(e manifest.Entry, job *Job) {
 	if job.Image == "" {
 		p.refuse(e.Pointer(), "target k8s runs containers, and built_images has no docker_image for it: build one, or give docker_image")
 	}
+}
+
+// rootWait is how long ranks of a job wait for the name of rank 0 by default.
+func rootWait(j Job) int {
+	if j.Launcher == "none" {
+		return aloneRootWait
+	}
+	return defaultRootWait
 }
 
 // withoutWrapper refuses what images that run as they are cannot have.

@@ -3,6 +3,7 @@ package rank
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"time"
@@ -48,6 +49,12 @@ func (w *wrapper) awaitRoot(ctx context.Context) bool {
 	case w.stopped != nil:
 		w.stopBeforeStart()
 		return false
+	case err != nil && w.standsAlone():
+		w.end.Message = sentence(w.end.Message, fmt.Sprintf(
+			"rank 0's name %s did not resolve within %g s (last answer: %v), and the workload was started all the same: rank 0 may have ended already",
+			w.options.MasterAddr, limit.Seconds(), err))
+		w.note("%s", w.end.Message)
+		return true
 	case err != nil:
 		w.refuse(verdict.CodeLaunchRefused, int(exitcode.Error),
 			"rank 0's name %s did not resolve within %g s (last answer: %v); its pod may not have started, or has ended already",
@@ -56,6 +63,14 @@ func (w *wrapper) awaitRoot(ctx context.Context) bool {
 	}
 	w.note("%s resolves after %s", w.options.MasterAddr, phrase.Seconds(time.Since(began).Seconds()))
 	return true
+}
+
+// standsAlone reports whether the rank may do its work without the others: nothing
+// says that they meet. Where one is done before another has started, its name is
+// gone, and that is no fault of the one that looks for it.
+func (w *wrapper) standsAlone() bool {
+	job := w.attempt.Job
+	return job.Launcher == "none" && job.Scope != scopePair && job.Scope != scopeGroup
 }
 
 // resolveRoot asks until there is an address, or ctx ends. It returns the last

@@ -74,6 +74,30 @@ func TestRootWait(t *testing.T) {
 	}
 }
 
+// Ranks that nothing says meet each other start although the name of rank 0 is gone:
+// it may be done already.
+func TestRanksThatStandAloneStartWithoutTheRoot(t *testing.T) {
+	for name, tt := range map[string]struct {
+		launcher, scope string
+		starts          bool
+	}{
+		"alone": {"none", "job", true}, "a pair": {"none", "pair", false}, "a group": {"none", "group", false}, "torchrun": {"torchrun", "job", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := rootCase(t, 1, "x-0.x", 60*time.Second, func(context.Context, string) ([]string, error) { return nil, errors.New("no such host") })
+				w.attempt.Job.Launcher, w.attempt.Job.Scope = tt.launcher, tt.scope
+				if started := w.awaitRoot(t.Context()); started != tt.starts {
+					t.Errorf("started: %v", started)
+				}
+				if !strings.Contains(w.end.Message, "did not resolve within 60 s") {
+					t.Errorf("it says %q", w.end.Message)
+				}
+			})
+		})
+	}
+}
+
 // Neither a server that does not answer nor one that has nothing to say ends the wait.
 func TestRootWaitOutlastsSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
