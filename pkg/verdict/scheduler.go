@@ -3,6 +3,7 @@ package verdict
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"assay/pkg/evidence"
@@ -35,7 +36,7 @@ func (f *facts) lookAtScheduler() {
 		return
 	}
 	said := schedulerName(o) + " said " + o.Word
-	if o.Detail != "" {
+	if o.Detail != "" && !f.saidOfRanks(o.Detail) {
 		said += ": " + o.Detail
 	}
 	switch {
@@ -48,6 +49,15 @@ func (f *facts) lookAtScheduler() {
 	case o.Phase == evidence.PhaseUnknown:
 		f.notes = append(f.notes, Reason{CodeSchedUnknown, schedulerName(o), said + ", which is no state that is known"})
 	}
+}
+
+// saidOfRanks reports whether a rank, or the job that was not launched, has the
+// target's own words already.
+func (f *facts) saidOfRanks(detail string) bool {
+	if f.notLaunched() && strings.Contains(f.e.Scheduler.NotLaunched, detail) {
+		return true
+	}
+	return slices.ContainsFunc(f.faults, func(ft fault) bool { return strings.Contains(ft.reason.Message, detail) })
 }
 
 // schedulerSays is what the target said of a job that is over.
