@@ -67,7 +67,7 @@ func (r *renderer) template() (corev1.PodTemplateSpec, error) {
 	}
 	spec.Volumes, spec.Containers = v.volumes, []corev1.Container{c}
 	if !r.k.Unwrapped {
-		spec.InitContainers = []corev1.Container{r.initContainer()}
+		spec.InitContainers = []corev1.Container{r.initContainer(c.Resources)}
 	}
 	spec.TopologySpreadConstraints = r.spread()
 	return corev1.PodTemplateSpec{ObjectMeta: r.podMeta(), Spec: spec}, nil
@@ -119,8 +119,10 @@ func (r *renderer) spread() []corev1.TopologySpreadConstraint {
 }
 
 // initContainer brings the assay that wraps the rank. Its image is the project's own
-// and needs no rights.
-func (r *renderer) initContainer() corev1.Container {
+// and needs no rights. It asks for what the rank asks for, GPUs apart: that costs
+// nothing, for it has ended when the rank begins, and a namespace with a quota
+// refuses pods of which one container asks for nothing.
+func (r *renderer) initContainer(rank corev1.ResourceRequirements) corev1.Container {
 	rights := restricted()
 	rights.ReadOnlyRootFilesystem, rights.RunAsUser = new(true), new(int64(65534))
 	return corev1.Container{
@@ -128,10 +130,22 @@ func (r *renderer) initContainer() corev1.Container {
 		Image:                    r.k.RunnerImage,
 		ImagePullPolicy:          corev1.PullPolicy(r.k.ImagePullPolicy),
 		Command:                  []string{"/assay", "install", installRoot + pod.Binary[len(pod.Root):]},
+		Resources:                corev1.ResourceRequirements{Requests: withoutGPUs(rank.Requests), Limits: withoutGPUs(rank.Limits)},
 		VolumeMounts:             []corev1.VolumeMount{{Name: volumeAssay, MountPath: installRoot}},
 		SecurityContext:          rights,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
+}
+
+// withoutGPUs are those of resources that every node has.
+func withoutGPUs(of corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if q, ok := of[name]; ok {
+			out[name] = q
+		}
+	}
+	return out
 }
 
 // restricted is what the restricted profile of a namespace asks of a container.
