@@ -175,7 +175,7 @@ func (s *scheduler) look(ctx context.Context, l lookout) []deploy.Finding {
 	for _, r := range l.choice.runtimes {
 		args = append(args, "--runtime", r)
 	}
-	out, err := tools.run(ctx, s.inPlaceEnv(), "srun", args...)
+	out, err := tools.run(ctx, append(s.inPlaceEnv(), s.engineEnv()...), "srun", args...)
 	if err != nil {
 		return []deploy.Finding{notRun(l, err)}
 	}

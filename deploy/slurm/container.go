@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"assay/pkg/container"
+	"assay/pkg/environ"
 	"assay/pkg/plan"
 )
 
@@ -18,6 +19,17 @@ func engineVariables() []string {
 		"CONTAINER_HOST", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "CONTAINERS_REGISTRIES_CONF", "REGISTRY_AUTH_FILE",
 		"APPTAINER_CACHEDIR", "APPTAINER_TMPDIR", "SINGULARITY_CACHEDIR", "SINGULARITY_TMPDIR",
 	}
+}
+
+// engineEnv is what the environment has of these, as KEY=VALUE.
+func (s *scheduler) engineEnv() []string {
+	var env []string
+	for _, name := range engineVariables() {
+		if v := environ.Get(s.opt.Env, name); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
 }
 
 // inPyxis reports whether SLURM itself runs the ranks of a job in containers.
