@@ -24,7 +24,7 @@ case $1 in
 version) echo 1.0 ;;
 image)
 	[ -e "$file.id" ] || { echo "Error: No such image: $name" >&2; exit 1; }
-	printf '{"Id":"%s","RepoDigests":["%s"]}\n' "$(cat "$file.id")" "$name@$(cat "$file.digest" 2>/dev/null)" ;;
+	printf '[{"Id":"%s","RepoDigests":["%s"]}]\n' "$(cat "$file.id")" "$name@$(cat "$file.digest" 2>/dev/null)" ;;
 pull)
 	[ -e "$file.pull" ] || { echo "denied: $name" >&2; exit 1; }
 	cp "$file.pull" "$file.id" ;;

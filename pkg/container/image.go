@@ -147,18 +147,18 @@ func absent(f *Failure) bool {
 }
 
 func (c CLI) inspect(ctx context.Context, name string) (had, error) {
-	out, err := c.Output(ctx, "image", "inspect", "--format", "{{json .}}", name)
+	out, err := c.Output(ctx, "image", "inspect", name) // a list, by either engine
 	if err != nil {
 		return had{}, err
 	}
-	var h had
-	if err := json.Unmarshal([]byte(out), &h); err != nil {
+	var list []had
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
 		return had{}, fmt.Errorf("%s image inspect: its answer cannot be read: %w", c.Name, err)
 	}
-	if h.ID == "" {
+	if len(list) != 1 || list[0].ID == "" {
 		return had{}, fmt.Errorf("%s image inspect gave no id", c.Name)
 	}
-	return h, nil
+	return list[0], nil
 }
 
 // describe names what an image is by: its digests in registries, and its id.
