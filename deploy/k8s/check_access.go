@@ -3,6 +3,7 @@ package k8s
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -91,6 +92,22 @@ func (p place) permissionFinding(ctx context.Context, c asker, want permission) 
 	case answer.Status.Allowed:
 		return nil
 	}
-	return []deploy.Finding{siteFault(subject, fmt.Sprintf("this user may not %s in namespace %s", want, p.namespace),
-		"templates/k8s/rbac.yaml has the Role that is needed")}
+	const fix = "templates/k8s/rbac.yaml has the Role that is needed"
+	said := fmt.Sprintf("this user may not %s in namespace %s", want, p.namespace)
+	if lost := p.without(want); lost != "" {
+		return []deploy.Finding{warning(subject, said+": "+lost, fix)}
+	}
+	return []deploy.Finding{siteFault(subject, said, fix)}
+}
+
+// without says what a run lacks without a permission, "" when it cannot do without.
+func (p place) without(missing permission) string {
+	unwrapped := slices.ContainsFunc(p.jobs, func(j plan.Job) bool { return asked(j).Unwrapped })
+	switch {
+	case missing == permission{"list", "", "events"}:
+		return "why pods cannot be created is not told"
+	case missing == permission{"get", "", "pods/log"} && !unwrapped:
+		return "logs and results of ranks cannot be had, only what fits into their termination messages"
+	}
+	return ""
 }

@@ -182,8 +182,13 @@ func TestFindings(t *testing.T) {
 		},
 		"permissions": {
 			cluster: func(c c) { c.denied = []string{"create jobs.batch", "get pods/log"} },
-			want: "problem of the cluster | permission get pods/log | this user may not get pods/log in namespace ci; templates/k8s/rbac.yaml has the Role that is needed\n" +
+			want: "warning | permission get pods/log | this user may not get pods/log in namespace ci: logs and results of ranks cannot be had, only what fits into their termination messages; templates/k8s/rbac.yaml has the Role that is needed\n" +
 				"problem of the cluster | permission create jobs.batch | this user may not create jobs.batch in namespace ci; templates/k8s/rbac.yaml has the Role that is needed",
+		},
+		"logs without the wrapper": {
+			cluster: func(c c) { c.denied = []string{"list events", "get pods/log"} }, job: func(j j) { j.K8s.Unwrapped, j.Program.Command = true, []string{"true"} },
+			want: "problem of the cluster | permission get pods/log | this user may not get pods/log in namespace ci; templates/k8s/rbac.yaml has the Role that is needed\n" +
+				"warning | permission list events | this user may not list events in namespace ci: why pods cannot be created is not told; templates/k8s/rbac.yaml has the Role that is needed",
 		},
 		"a permission that is not needed": {cluster: func(c c) { c.denied = []string{"create secrets", "create jobsets.jobset.x-k8s.io"} }},
 		"secret of a variable": {

@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -278,5 +280,13 @@ func unasked(what string, err error) error {
 	return fmt.Errorf("%w: %s", deploy.ErrUnavailable, saidOf(err))
 }
 
-// sentence is the text of an error on one line.
-func sentence(err error) string { return phrase.Line(err.Error()) }
+// sentence is the text of an error on one line, without the address of a request:
+// what was asked for is said beside it.
+func sentence(err error) string {
+	text := err.Error()
+	var request *url.Error
+	if errors.As(err, &request) {
+		text = strings.ReplaceAll(text, request.Error(), request.Err.Error())
+	}
+	return phrase.Line(text)
+}
