@@ -26,26 +26,43 @@ type job struct {
 	gone map[types.UID]bool         // of jobs
 	pods map[types.UID]*podView
 
-	attempt  *plan.Attempt // nil: not followed
-	follow   context.Context
-	absent   bool                 // the server has no such job
-	asked    bool                 // somebody of this process asked for its end
-	refused  *refusal             // it was given up before its ranks could start
-	events   []string             // texts of events that tell why pods are not created
-	eventsAt time.Time            // when they were asked for
-	since    map[string]time.Time // by what: since when it has been so
-	final    *evidence.Observation
+	attempt *plan.Attempt // nil: not followed
+	follow  context.Context
+	absent  bool                 // the server has no such job
+	asked   bool                 // somebody of this process asked for its end
+	refused *refusal             // it was given up before its ranks could start
+	events  []string             // texts of events that tell why pods are not created
+	askedAt time.Time            // when the server was last asked about it
+	since   map[string]time.Time // by what: since when it has been so
+	listed  time.Time            // when its pods were listed after its end
+	final   *evidence.Observation
 }
 
 // refusal says why a job was given up.
 type refusal struct{ code, word, text string }
 
-// podView is one pod of a job, as it was seen last.
+// podView is one pod of a job, as it was seen last, and what was seen of it before:
+// its last state may not tell that.
 type podView struct {
 	*corev1.Pod
-	deleted bool
-	fetch   *fetch // nil: not begun
+	deleted    bool
+	began      bool   // its container was seen to run
+	endedFirst bool   // its container had ended before its deletion was asked for
+	gaveWay    bool   // its deletion was asked for while its container ran
+	fetch      *fetch // nil: not begun
 }
+
+// see takes over the newest state of a pod.
+func (p *podView) see(o *corev1.Pod, deleted bool) {
+	p.Pod, p.deleted = o, deleted
+	p.began = p.began || p.started()
+	ended := p.terminated() != nil
+	p.endedFirst = p.endedFirst || ended && !p.leaving() && !p.gaveWay
+	p.gaveWay = p.gaveWay || p.leaving() && !ended && !p.endedFirst
+}
+
+// leaving reports whether a pod was deleted, or is about to be.
+func (p *podView) leaving() bool { return p.deleted || p.DeletionTimestamp != nil }
 
 // rank is the rank that a pod runs, -1 when it does not say.
 func (p *podView) rank() int {
@@ -61,12 +78,16 @@ func (p *podView) starts() int {
 	return n
 }
 
+func newJob(r ref) *job {
+	return &job{ref: r, jobs: map[types.UID]*batchv1.Job{}, gone: map[types.UID]bool{}, pods: map[types.UID]*podView{}, since: map[string]time.Time{}}
+}
+
 // tracked returns what is known of a job: of one that is new what its run's watch
 // has seen already. The caller holds the lock.
 func (t *Target) tracked(r ref) *job {
 	j := t.jobs[r.key()]
 	if j == nil {
-		j = &job{ref: r, jobs: map[types.UID]*batchv1.Job{}, gone: map[types.UID]bool{}, pods: map[types.UID]*podView{}, since: map[string]time.Time{}}
+		j = newJob(r)
 		t.jobs[r.key()] = j
 		if w := t.watchers[r.watchKey()]; w != nil {
 			for _, store := range w.stores {
@@ -103,6 +124,23 @@ func (t *Target) update(w *watcher, key watchKey, o any, deleted bool) {
 	t.notify()
 }
 
+// vanish notes that an object went while nobody looked.
+func (t *Target) vanish(w *watcher, key watchKey, o any) {
+	m, ok := o.(metav1.Object)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	for _, j := range t.jobs {
+		if key == j.watchKey() && t.watchers[key] == w {
+			j.settle(map[types.UID]string{m.GetUID(): ""}, nil)
+			t.fetchAll(j)
+		}
+	}
+	t.mu.Unlock()
+	t.notify()
+}
+
 // update takes over an object when it is one of the job's.
 func (j *job) update(o any, deleted bool) {
 	switch o := o.(type) {
@@ -116,21 +154,48 @@ func (j *job) update(o any, deleted bool) {
 		if owner == nil || !j.ownsUID(owner) {
 			return
 		}
-		if p := j.pods[o.UID]; p != nil {
-			p.Pod, p.deleted = o, deleted
-			return
+		if j.pods[o.UID] == nil {
+			j.pods[o.UID] = &podView{}
 		}
-		j.pods[o.UID] = &podView{Pod: o, deleted: deleted}
+		j.pods[o.UID].see(o, deleted)
 	}
 }
 
-// settle takes over which of its objects are there.
-func (j *job) settle(there map[types.UID]bool) {
-	for uid := range j.jobs {
-		j.gone[uid] = j.gone[uid] || !there[uid]
+// known lists the versions of the objects of a job that are there as far as is known.
+func (j *job) known() map[types.UID]string {
+	known := map[types.UID]string{}
+	for uid, o := range j.jobs {
+		if !j.gone[uid] {
+			known[uid] = o.ResourceVersion
+		}
 	}
 	for uid, p := range j.pods {
-		p.deleted = p.deleted || !there[uid]
+		if !p.deleted {
+			known[uid] = p.ResourceVersion
+		}
+	}
+	return known
+}
+
+// isNews reports whether a pod of a list, which was asked for when those versions were
+// known, tells more than a watch has told since.
+func (j *job) isNews(known map[types.UID]string, o *corev1.Pod) bool {
+	p := j.pods[o.UID]
+	return p == nil || !p.deleted && p.ResourceVersion == known[o.UID]
+}
+
+// settle notes which of the objects that were known are not there any more.
+func (j *job) settle(known map[types.UID]string, there map[types.UID]bool) {
+	for uid := range known {
+		if there[uid] {
+			continue
+		}
+		if j.jobs[uid] != nil {
+			j.gone[uid] = true
+		}
+		if p := j.pods[uid]; p != nil && !p.deleted {
+			p.deleted = true
+		}
 	}
 }
 
@@ -157,7 +222,7 @@ func (j *job) ownsUID(owner *metav1.OwnerReference) bool {
 func (j *job) current() (*batchv1.Job, bool) {
 	var newest *batchv1.Job
 	for _, o := range j.jobs {
-		if newest == nil || newest.CreationTimestamp.Before(&o.CreationTimestamp) {
+		if newest == nil || cmp.Or(newest.CreationTimestamp.Compare(o.CreationTimestamp.Time), cmp.Compare(newest.UID, o.UID)) < 0 {
 			newest = o
 		}
 	}
@@ -177,10 +242,22 @@ func (j *job) starts() [][]*podView {
 	}
 	for _, pods := range ranks {
 		slices.SortFunc(pods, func(a, b *podView) int {
-			return cmp.Or(cmp.Compare(a.starts(), b.starts()), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Pod.Name, b.Pod.Name))
+			return cmp.Or(cmp.Compare(a.starts(), b.starts()), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+				first(a.leaving(), b.leaving()), first(a.over(), b.over()), cmp.Compare(a.Pod.Name, b.Pod.Name))
 		})
 	}
 	return ranks
+}
+
+// first puts what is so before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // held says for how long a thing has been so without interruption.

@@ -66,7 +66,9 @@ func (t *Target) Observe(ctx context.Context, handles []deploy.Handle) ([]eviden
 		if err := w.away(t.now()); err != nil {
 			return nil, err
 		}
-		t.settle(w, r.watchKey())
+		if err := t.settle(ctx, w, r.watchKey()); err != nil {
+			return nil, err
+		}
 	}
 	return t.look(ctx, refs)
 }
@@ -88,7 +90,7 @@ func (t *Target) look(ctx context.Context, refs []ref) ([]evidence.Observation, 
 			j.final = &out[i]
 			t.release(j)
 		}
-		if j.final == nil && (j.needsEvents(now) || j.wantsEnd() || j.unseen(now)) {
+		if j.final == nil && (j.needsEvents(now) || j.wantsEnd() || j.unseen(now) || j.needsPods(now)) {
 			act = append(act, j)
 		}
 	}
@@ -112,10 +114,18 @@ func (t *Target) act(ctx context.Context, j *job) error {
 	}
 	t.mu.Lock()
 	now := t.now()
-	events, end, unseen := j.needsEvents(now), j.wantsEnd(), j.unseen(now)
-	j.eventsAt = now
+	events, end, unseen, pods := j.needsEvents(now), j.wantsEnd(), j.unseen(now), j.needsPods(now)
+	j.askedAt = now
 	t.mu.Unlock()
 	switch {
+	case pods:
+		if err := t.census(ctx, c, j.watchKey()); err != nil {
+			return err
+		}
+		t.mu.Lock()
+		j.listed = now
+		t.mu.Unlock()
+		return nil
 	case end:
 		t.keepRefusal(j)
 		err := c.remove(ctx, j.path(), j.UID, metav1.DeletePropagationForeground)
@@ -154,26 +164,102 @@ func (t *Target) askEvents(ctx context.Context, c *client, j *job) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	j.events = nil
-	for _, e := range list.Items {
-		if e.Type == corev1.EventTypeWarning {
-			j.events = append(j.events, text(e.Reason, e.Message))
-		}
-	}
+	j.events = warnings(list.Items)
 	return nil
+}
+
+// warnings is the newest warning of each reason. The controller tries again, each
+// time with another name of the pod, which tells nothing.
+func warnings(events []corev1.Event) []string {
+	when := func(e corev1.Event) time.Time {
+		newest := e.LastTimestamp.Time
+		if e.EventTime.After(newest) {
+			newest = e.EventTime.Time
+		}
+		return newest
+	}
+	slices.SortStableFunc(events, func(a, b corev1.Event) int { return when(a).Compare(when(b)) })
+	said := map[string]string{}
+	var reasons, out []string
+	for _, e := range events {
+		if e.Type != corev1.EventTypeWarning {
+			continue
+		}
+		if _, was := said[e.Reason]; !was {
+			reasons = append(reasons, e.Reason)
+		}
+		said[e.Reason] = text(e.Reason, e.Message)
+	}
+	slices.Sort(reasons)
+	for _, r := range reasons {
+		out = append(out, withoutName(said[r]))
+	}
+	return out
+}
+
+// withoutName leaves the name of the pod that could not be created out of a text.
+func withoutName(said string) string {
+	before, rest, found := strings.Cut(said, `pods "`)
+	_, after, ended := strings.Cut(rest, `" `)
+	if !found || !ended {
+		return said
+	}
+	return before + "pods " + after
 }
 
 // needsEvents reports whether the events may tell why pods are missing.
 func (j *job) needsEvents(now time.Time) bool {
 	o, deleted := j.current()
-	podless := !deleted && (o == nil && j.JobSet || o != nil && !suspended(o) && o.DeletionTimestamp == nil && len(j.pods) < j.WorldSize && !ended(o))
-	return j.held("podless", podless, now) >= podlessAfter && now.Sub(j.eventsAt) >= lookAgain
+	podless := !deleted && (o == nil && j.JobSet || o != nil && !suspended(o) && o.DeletionTimestamp == nil && j.lacksPods() && !ended(o))
+	return j.held("podless", podless, now) >= podlessAfter && now.Sub(j.askedAt) >= lookAgain
+}
+
+// lacksPods reports whether a rank has no pod.
+func (j *job) lacksPods() bool {
+	return slices.ContainsFunc(j.starts(), func(pods []*podView) bool { return len(pods) == 0 })
+}
+
+// needsPods reports whether the pods are to be listed: the end of the job was seen
+// and not that of all its pods, of which another watch tells.
+func (j *job) needsPods(now time.Time) bool {
+	o, deleted := j.current()
+	if o == nil || !deleted && !ended(o) || now.Sub(j.listed) < lookAgain {
+		return false
+	}
+	return j.listed.IsZero() && j.lacksPods() || j.unended(j.starts())
+}
+
+// unended reports whether the newest pod of a rank has not ended.
+func (j *job) unended(starts [][]*podView) bool {
+	return slices.ContainsFunc(starts, func(pods []*podView) bool { return len(pods) > 0 && !pods[len(pods)-1].over() })
+}
+
+// abandoned reports whether a job does not end because nodes do not say that their
+// pods have: each of its pods is over, or was told to go and did not for long.
+func (j *job) abandoned(starts [][]*podView, now time.Time) bool {
+	lost, all := false, true
+	for _, pods := range starts {
+		if len(pods) == 0 {
+			all = false
+			continue
+		}
+		p := pods[len(pods)-1]
+		leaving := p.DeletionTimestamp != nil && !p.over()
+		grace := time.Duration(0)
+		if leaving && p.DeletionGracePeriodSeconds != nil {
+			grace = time.Duration(*p.DeletionGracePeriodSeconds) * time.Second
+		}
+		gone := j.held("leaving "+string(p.UID), leaving, now) >= grace+lostAfter && leaving
+		lost = lost || gone
+		all = all && (gone || p.over())
+	}
+	return lost && all
 }
 
 // unseen reports whether the job is to be asked for by name.
 func (j *job) unseen(now time.Time) bool {
 	o, _ := j.current()
-	return j.held("unseen", o == nil && !j.absent, now) >= unseenAfter && now.Sub(j.eventsAt) >= time.Second
+	return j.held("unseen", o == nil && !j.absent, now) >= unseenAfter && now.Sub(j.askedAt) >= time.Second
 }
 
 // wantsEnd reports whether the job was given up and has to be ended.
@@ -192,8 +278,8 @@ func (j *job) observe(now time.Time) evidence.Observation {
 	case current == nil:
 		o.Phase, o.Word, o.Detail = evidence.PhasePending, wordPending, strings.Join(j.events, "; ")
 		return o
-	case ended(current) || deleted:
-		return j.over(o, current, starts, now)
+	case ended(current) || deleted || j.abandoned(starts, now):
+		return j.over(o, current, deleted, starts, now)
 	}
 	return j.live(o, current, starts, now)
 }
@@ -263,7 +349,9 @@ func (j *job) giveUp(starts [][]*podView, now time.Time) {
 		}
 	}
 	for _, e := range j.events {
-		if strings.HasPrefix(e, "FailedCreate") && (strings.Contains(e, "forbidden") || strings.Contains(e, "denied") || strings.Contains(e, "invalid")) {
+		// A service account of a new namespace may be about to be created.
+		hasty := strings.Contains(e, "error looking up service account") && j.held("no account", true, now) < imageAfter
+		if strings.HasPrefix(e, "FailedCreate") && !hasty && (strings.Contains(e, "forbidden") || strings.Contains(e, "denied") || strings.Contains(e, "invalid")) {
 			j.refused = &refusal{verdict.CodeLaunchRefused, "FailedCreate", "pods of the Job cannot be created: " + e}
 			return
 		}
@@ -271,20 +359,26 @@ func (j *job) giveUp(starts [][]*podView, now time.Time) {
 }
 
 // over: the job has ended, by its conditions, or was deleted.
-func (j *job) over(o evidence.Observation, current *batchv1.Job, starts [][]*podView, now time.Time) evidence.Observation {
+func (j *job) over(o evidence.Observation, current *batchv1.Job, deleted bool, starts [][]*podView, now time.Time) evidence.Observation {
 	o.Phase = evidence.PhaseEnded
 	patience := lostAfter + time.Duration(j.Grace)*time.Second // a lost node never says that its pods have ended
-	if j.awaited(starts) && j.held("awaited", true, now) < patience {
+	abandoned := !deleted && !ended(current)                   // what could be had of it is here
+	unlisted := j.listed.IsZero() && j.lacksPods()
+	if !abandoned && (j.awaited(starts) || j.unended(starts) || unlisted) && j.held("awaited", true, now) < patience {
 		o.Phase = evidence.PhaseEnding
 	}
 	failed := condition(current, batchv1.JobFailed)
 	if failed == nil {
 		failed = condition(current, batchv1.JobFailureTarget)
 	}
-	heaviest, began := j.troubles(current, starts)
+	heaviest := j.troubles(current, deleted, starts)
+	refused := j.refused
+	if refused == nil && !deleted && !j.asked {
+		refused = j.whyRefused(starts)
+	}
 	switch {
-	case j.refused != nil:
-		o.Word, o.Bad, o.Detail = j.refused.word, true, j.refused.text
+	case refused != nil:
+		o.Word, o.Bad, o.Detail = refused.word, true, refused.text
 	case heaviest != nil && heaviest.word == wordCancelled:
 		o.Word, o.Detail = heaviest.word, heaviest.text
 	case heaviest != nil:
@@ -293,41 +387,67 @@ func (j *job) over(o evidence.Observation, current *batchv1.Job, starts [][]*pod
 		o.Word, o.Bad, o.Detail = failed.Reason, true, phrase.Line(failed.Message)
 	case condition(current, batchv1.JobComplete) != nil || condition(current, batchv1.JobSuccessCriteriaMet) != nil:
 		o.Word = "Complete"
+	case abandoned && current.DeletionTimestamp == nil:
+		o.Word, o.Bad, o.Detail = wordNodeLost, true, "pods that were told to go do not say that they have ended: their nodes may be lost"
 	default:
 		o.Word, o.Detail = wordCancelled, "the "+j.kind()+" was deleted by somebody"
 		if j.asked {
 			o.Detail = "the " + j.kind() + " was deleted"
 		}
 	}
-	if !began && o.Word != wordCancelled {
+	if o.Bad && (refused != nil || !j.lacksPods()) && !j.began() {
 		o.NotLaunched = o.Detail
 		if o.NotLaunched == "" {
 			o.NotLaunched = "it ended as " + o.Word + " before any rank began"
 		}
-		if j.refused != nil {
-			o.NotLaunchedCode = j.refused.code
+		if refused != nil {
+			o.NotLaunchedCode = refused.code
 		}
 	}
 	o.Ranks = j.unfetched(starts)
 	return o
 }
 
-// troubles is the heaviest trouble of the newest pods, and whether any of them began.
-func (j *job) troubles(current *batchv1.Job, starts [][]*podView) (heaviest *trouble, began bool) {
-	ours := j.asked || j.refused != nil || suspended(current) || current.DeletionTimestamp != nil ||
+// whyRefused says why no pod of a job that has ended could start: it may have ended
+// before it was given up for that.
+func (j *job) whyRefused(starts [][]*podView) *refusal {
+	if j.began() {
+		return nil
+	}
+	for _, pods := range starts {
+		if len(pods) > 0 {
+			if r := pods[len(pods)-1].stuck(true); r != nil {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// began reports whether any rank began, in any of its pods.
+func (j *job) began() bool {
+	for _, p := range j.pods {
+		if p.began {
+			return true
+		}
+	}
+	return false
+}
+
+// troubles is the heaviest trouble of the newest pods.
+func (j *job) troubles(current *batchv1.Job, deleted bool, starts [][]*podView) (heaviest *trouble) {
+	ours := j.asked || j.refused != nil || suspended(current) || deleted || current.DeletionTimestamp != nil ||
 		condition(current, batchv1.JobFailureTarget) != nil && condition(current, batchv1.JobFailureTarget).Reason == batchv1.JobReasonDeadlineExceeded ||
 		condition(current, batchv1.JobComplete) != nil
 	for _, pods := range starts {
 		if len(pods) == 0 {
 			continue
 		}
-		p := pods[len(pods)-1]
-		began = began || p.started()
-		if t := p.trouble(ours); t != nil && (heaviest == nil || t.weight > heaviest.weight) {
+		if t := pods[len(pods)-1].trouble(ours); t != nil && (heaviest == nil || t.weight > heaviest.weight) {
 			heaviest = t
 		}
 	}
-	return heaviest, began
+	return heaviest
 }
 
 // ended reports whether a Job has ended by its conditions: counts say nothing, for

@@ -3,7 +3,6 @@ package k8s
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 const (
 	wordOOM       = "OOMKilled"
 	wordCancelled = "CANCELLED" // as of other targets: somebody ended the job
+	wordNodeLost  = "NodeLost"
 	wordPending   = "Pending"
 	wordRunning   = "Running"
 )
@@ -50,6 +50,8 @@ func (p *podView) container(name string) (corev1.ContainerStatus, bool) {
 func (p *podView) started() bool {
 	s, ok := p.container(pod.Container)
 	switch {
+	case p.began:
+		return true
 	case !ok:
 		return false
 	case s.State.Running != nil:
@@ -59,12 +61,15 @@ func (p *podView) started() bool {
 	return t != nil && !t.StartedAt.IsZero() && t.Reason != "StartError" && t.Reason != "ContainerCannotRun"
 }
 
-// terminated is the end of the rank's container, nil when there is none yet.
+// terminated is the end of the rank's container, nil when there is none yet, or
+// none that is known: of a container that a node has lost the kubelet makes up the
+// exit code 137.
 func (p *podView) terminated() *corev1.ContainerStateTerminated {
-	if s, ok := p.container(pod.Container); ok {
-		return s.State.Terminated
+	s, ok := p.container(pod.Container)
+	if !ok || s.State.Terminated != nil && s.State.Terminated.Reason == "ContainerStatusUnknown" {
+		return nil
 	}
-	return nil
+	return s.State.Terminated
 }
 
 // over reports whether nothing more is going to happen in a pod.
@@ -138,30 +143,21 @@ func disruption(reason string) string {
 	case corev1.PodReasonPreemptionByScheduler:
 		return "Preempted"
 	case "DeletionByTaintManager", "DeletionByPodGC":
-		return "NodeLost"
+		return wordNodeLost
 	case "EvictionByEvictionAPI", corev1.PodReasonTerminationByKubelet:
 		return "Evicted"
 	}
 	return reason
 }
 
-// deletedWhileRunning reports whether a pod was deleted before its workload ended.
+// deletedWhileRunning reports whether a pod was seen to be deleted before its workload
+// ended. Times do not tell: the deletion has that of the server, the end that of the
+// node.
 func (p *podView) deletedWhileRunning() bool {
 	if p.DeletionTimestamp == nil && !p.deleted {
 		return false
 	}
-	end := p.terminated()
-	return end == nil || p.DeletionTimestamp != nil && !end.FinishedAt.Time.Before(p.deletionAsked())
-}
-
-// deletionAsked is when the deletion of a pod was asked for: the time in the object
-// is when its grace ends.
-func (p *podView) deletionAsked() time.Time {
-	grace := time.Duration(0)
-	if p.DeletionGracePeriodSeconds != nil {
-		grace = time.Duration(*p.DeletionGracePeriodSeconds) * time.Second
-	}
-	return p.DeletionTimestamp.Add(-grace)
+	return p.began && p.gaveWay
 }
 
 // stuck says why a pod is not going to start, nil when it may. patient says that

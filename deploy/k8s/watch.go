@@ -95,13 +95,11 @@ func (t *Target) drop(r ref) {
 }
 
 // settle compares what was known before a watch began with what it found: nobody
-// told what went between two watches.
-func (t *Target) settle(w *watcher, key watchKey) {
+// told what went between two watches. A watch may begin with what a server that is
+// behind knows, so that what is missing is asked for.
+func (t *Target) settle(ctx context.Context, w *watcher, key watchKey) error {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if w.settled || t.watchers[key] != w {
-		return
-	}
+	settled, missing := w.settled, false
 	w.settled = true
 	there := map[types.UID]bool{}
 	for _, store := range w.stores {
@@ -113,10 +111,63 @@ func (t *Target) settle(w *watcher, key watchKey) {
 	}
 	for _, j := range t.jobs {
 		if j.watchKey() == key {
-			j.settle(there)
-			t.fetchAll(j)
+			for uid := range j.known() {
+				missing = missing || !there[uid]
+			}
 		}
 	}
+	t.mu.Unlock()
+	if settled || !missing {
+		return nil
+	}
+	err := t.census(ctx, w.client, key)
+	if err != nil {
+		t.mu.Lock()
+		w.settled = false
+		t.mu.Unlock()
+	}
+	return err
+}
+
+// census lists all objects of a run as they are now, and notes which of those that
+// were known are gone.
+func (t *Target) census(ctx context.Context, c *client, key watchKey) error {
+	t.mu.Lock()
+	known := map[*job]map[types.UID]string{}
+	for _, j := range t.jobs {
+		if j.watchKey() == key {
+			known[j] = j.known()
+		}
+	}
+	t.mu.Unlock()
+	var jobs batchv1.JobList
+	var pods corev1.PodList
+	selector := labelNonce + "=" + labelValue(key.nonce)
+	if err := c.list(ctx, apiBatch+key.namespace+"/jobs", selector, "", &jobs); err != nil {
+		return unasked("list jobs in namespace "+key.namespace, err)
+	}
+	if err := c.list(ctx, apiCore+key.namespace+"/pods", selector, "", &pods); err != nil {
+		return unasked("list pods in namespace "+key.namespace, err)
+	}
+	there := map[types.UID]bool{}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range jobs.Items {
+		there[jobs.Items[i].UID] = true
+	}
+	for i := range pods.Items {
+		there[pods.Items[i].UID] = true
+	}
+	for j, uids := range known {
+		for i := range pods.Items {
+			if j.isNews(uids, &pods.Items[i]) {
+				j.update(&pods.Items[i], false)
+			}
+		}
+		j.settle(uids, there)
+		t.fetchAll(j)
+	}
+	return nil
 }
 
 // inform starts to follow one kind of object.
@@ -149,7 +200,8 @@ func (t *Target) inform(ctx context.Context, w *watcher, c *client, resource, pa
 		UpdateFunc: func(_, o any) { update(o) },
 		DeleteFunc: func(o any) {
 			if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = last.Obj
+				t.vanish(w, key, last.Obj)
+				return
 			}
 			t.update(w, key, o, true)
 		},

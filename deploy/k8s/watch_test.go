@@ -20,6 +20,20 @@ import (
 // patience is how long a test waits for what happens in the background.
 const patience = 30 * time.Second
 
+// newTarget returns a target whose watches end with the test.
+func newTarget(t *testing.T) *Target {
+	t.Helper()
+	target := New(Options{})
+	t.Cleanup(func() {
+		target.mu.Lock()
+		defer target.mu.Unlock()
+		for _, w := range target.watchers {
+			w.stop()
+		}
+	})
+	return target
+}
+
 // until asks again until an answer is the right one, as a driver does: it waits for
 // a change in between.
 func until(t *testing.T, target *Target, handles []deploy.Handle, what string, right func([]evidence.Observation, error) bool) {
@@ -62,7 +76,7 @@ func TestJobsOfOneWatch(t *testing.T) {
 	s.put(podOf(a, 0))
 	s.put(b)
 	s.put(endedPod(podOf(b, 0), 0))
-	target := New(Options{})
+	target := newTarget(t)
 	handles := []deploy.Handle{s.handleOf(a, 1), s.handleOf(b, 1)}
 	until(t, target, handles, "jobs that were there", saying("Running Complete"))
 	s.put(c)
@@ -114,7 +128,7 @@ func TestWatchBeginsAgain(t *testing.T) {
 			for _, o := range []metav1.Object{a, b, pa, pb} {
 				s.put(o)
 			}
-			target, handles := New(Options{}), []deploy.Handle{s.handleOf(a, 1), s.handleOf(b, 1)}
+			target, handles := newTarget(t), []deploy.Handle{s.handleOf(a, 1), s.handleOf(b, 1)}
 			until(t, target, handles, "before", saying("Running Running"))
 			between(t, s)
 			s.put(endedPod(pa, 0))
@@ -126,6 +140,65 @@ func TestWatchBeginsAgain(t *testing.T) {
 	}
 }
 
+// A job whose end is seen before that of its pods is over only when that is known too:
+// two watches tell of them, and one may be late.
+func TestPodsAreLate(t *testing.T) {
+	s := newAPIServer(t)
+	a := jobNamed("a")
+	pa := podOf(a, 0)
+	s.put(a)
+	s.put(pa)
+	target, h := newTarget(t), s.handleOf(a, 2)
+	until(t, target, []deploy.Handle{h}, "before", func(seen []evidence.Observation, err error) bool { return err == nil && seen[0].Nodes == "node1" })
+	s.answers(func(w http.ResponseWriter, r *http.Request) bool { // the watch of pods does not come back
+		late := strings.Contains(r.URL.RawQuery, "watch=") && strings.HasSuffix(r.URL.Path, "/pods")
+		if late {
+			sayNo(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "starting", nil)
+		}
+		return late
+	})
+	s.cut()
+	oom := endedPod(pa, 137)
+	oom.Status.ContainerStatuses[0].State.Terminated.Reason = wordOOM
+	s.put(oom)
+	s.put(endedPod(podOf(a, 1), 0))
+	s.put(with(a, batchv1.JobFailed))
+	until(t, target, []deploy.Handle{h}, "after", func(seen []evidence.Observation, err error) bool {
+		if err == nil && seen[0].Phase.Over() && seen[0].Word != wordOOM {
+			t.Fatalf("ended without its pods: %+v", seen[0])
+		}
+		return err == nil && seen[0].Phase == evidence.PhaseEnded
+	})
+}
+
+// A server that is behind does not make objects vanish that were seen.
+func TestListIsBehind(t *testing.T) {
+	s := newAPIServer(t)
+	a := jobNamed("a")
+	s.put(a)
+	s.put(podOf(a, 0))
+	target, h := newTarget(t), s.handleOf(a, 1)
+	until(t, target, []deploy.Handle{h}, "before", saying("Running"))
+	target.drop(s.refOf(a, 1))
+	s.answers(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("resourceVersion") != "0" || r.URL.Query().Get("watch") != "" {
+			return false
+		}
+		kind, group := "PodList", "v1"
+		if strings.HasSuffix(r.URL.Path, "/jobs") {
+			kind, group = "JobList", "batch/v1"
+		}
+		reply(w, map[string]any{"apiVersion": group, "kind": kind, "metadata": map[string]any{"resourceVersion": "10"}, "items": []any{}})
+		return true
+	})
+	for range 3 {
+		seen, err := target.Observe(t.Context(), []deploy.Handle{h})
+		if err != nil || words(seen) != "Running" {
+			t.Fatalf("%+v, %v", seen, err)
+		}
+	}
+}
+
 // A watch that did not work is begun anew, and what went in between is not there.
 func TestDeletedBetweenWatches(t *testing.T) {
 	s := newAPIServer(t)
@@ -133,7 +206,7 @@ func TestDeletedBetweenWatches(t *testing.T) {
 	pa := podOf(a, 0)
 	s.put(a)
 	s.put(pa)
-	target, h := New(Options{}), s.handleOf(a, 1)
+	target, h := newTarget(t), s.handleOf(a, 1)
 	until(t, target, []deploy.Handle{h}, "before", saying("Running"))
 	target.drop(s.refOf(a, 1))
 	s.drop(pa)
@@ -147,7 +220,7 @@ func TestTokenExpires(t *testing.T) {
 	a := jobNamed("a")
 	s.put(a)
 	s.put(podOf(a, 0))
-	target, handles := New(Options{}), []deploy.Handle{s.handleOf(a, 1)}
+	target, handles := newTarget(t), []deploy.Handle{s.handleOf(a, 1)}
 	until(t, target, handles, "before", saying("Running"))
 	s.accepts("second")
 	s.cut()
@@ -166,7 +239,7 @@ func TestOutage(t *testing.T) {
 	a := jobNamed("a")
 	s.put(a)
 	s.put(podOf(a, 0))
-	target, handles := New(Options{}), []deploy.Handle{s.handleOf(a, 1)}
+	target, handles := newTarget(t), []deploy.Handle{s.handleOf(a, 1)}
 	var later atomic.Int64
 	target.now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	until(t, target, handles, "before", saying("Running"))
@@ -196,12 +269,11 @@ func TestOutage(t *testing.T) {
 // Nobody is asked while nothing happens, and nothing is left when the last job ended.
 func TestWatchIsIdle(t *testing.T) {
 	s := newAPIServer(t)
-	before := runtime.NumGoroutine()
 	a := jobNamed("a")
 	pa := podOf(a, 0)
 	s.put(a)
 	s.put(pa)
-	target, handles := New(Options{}), []deploy.Handle{s.handleOf(a, 1)}
+	target, handles := newTarget(t), []deploy.Handle{s.handleOf(a, 1)}
 	until(t, target, handles, "before", saying("Running"))
 	asked := s.asked("")
 	for range 100 {
@@ -228,11 +300,12 @@ func TestWatchIsIdle(t *testing.T) {
 		t.Errorf("%d watches are still open", n)
 	}
 	s.served.CloseClientConnections()
-	for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
+	stacks := make([]byte, 4<<20)
+	left := func() string { return string(stacks[:runtime.Stack(stacks, true)]) }
+	for strings.Contains(left(), "client-go/tools/cache") && time.Now().Before(deadline) {
 		time.Sleep(5 * time.Millisecond)
 	}
-	if n := runtime.NumGoroutine(); n > before {
-		buf := make([]byte, 1<<20)
-		t.Errorf("%d goroutines, %d before:\n%s", n, before, buf[:runtime.Stack(buf, true)])
+	if s := left(); strings.Contains(s, "client-go/tools/cache") {
+		t.Errorf("goroutines are left:\n%s", s)
 	}
 }
