@@ -25,6 +25,12 @@ type k8sSite struct {
 
 func newK8sSite(t *testing.T) *k8sSite {
 	t.Helper()
+	return k8sSiteIn(t, k8stest.Open(t).Namespace())
+}
+
+// k8sSiteIn is newK8sSite for a namespace that is there.
+func k8sSiteIn(t *testing.T, namespace string) *k8sSite {
+	t.Helper()
 	c := k8stest.Open(t)
 	env := map[string]string{"NO_COLOR": "1"}
 	for _, kv := range c.Env() {
@@ -35,7 +41,7 @@ func newK8sSite(t *testing.T) *k8sSite {
 		}
 	}
 	return &k8sSite{
-		site: &site{t: t, dir: t.TempDir(), bin: builtAssay(t), env: env}, Cluster: c, namespace: c.Namespace(),
+		site: &site{t: t, dir: t.TempDir(), bin: builtAssay(t), env: env}, Cluster: c, namespace: namespace,
 		context: map[string]any{}, extra: map[string]any{},
 	}
 }

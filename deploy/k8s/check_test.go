@@ -187,7 +187,8 @@ func TestFindings(t *testing.T) {
 		},
 		"logs without the wrapper": {
 			cluster: func(c c) { c.denied = []string{"list events", "get pods/log"} }, job: func(j j) { j.K8s.Unwrapped, j.Program.Command = true, []string{"true"} },
-			want: "problem of the cluster | permission get pods/log | this user may not get pods/log in namespace ci; templates/k8s/rbac.yaml has the Role that is needed\n" +
+			want: "warning | wrapper | the images run as they are: there is no record of how a rank ended but what Kubernetes says of its pod; name a runner_image and leave wrapper out\n" +
+				"problem of the cluster | permission get pods/log | this user may not get pods/log in namespace ci; templates/k8s/rbac.yaml has the Role that is needed\n" +
 				"warning | permission list events | this user may not list events in namespace ci: why pods cannot be created is not told; templates/k8s/rbac.yaml has the Role that is needed",
 		},
 		"a permission that is not needed": {cluster: func(c c) { c.denied = []string{"create secrets", "create jobsets.jobset.x-k8s.io"} }},
