@@ -50,26 +50,28 @@ func (s *dockerSite) usePodman() {
 func TestDockerRunPodman(t *testing.T) {
 	s := newDockerSite(t)
 	s.usePodman()
+	// It asks for higher limits than a machine may allow.
+	limits := map[string]any{"additional_docker_run_options": "--ulimit nofile=1024:1024 --ulimit nproc=4096:4096"}
 	podman := deployment{"container_runtime": "podman", "env_file": "env.sh"}
 	s.write("env.sh", "export A='s3cret\nx' B='  y  ' C='\"z\"' D=$'\\xff'\n", 0o600)
-	s.box(podman, workload{"m", `printf '%s|%s|%s|%s' "$A" "$B" "$C" "$D" > "$ASSAY_RESULTS_DIR/env"
-[ "$RANK" != 0 ] || echo "performance: 2 x"`, twoRanks()})
+	s.box(podman, workload{"m", `printf '%s|%s|%s|%s' "$A" "$B" "$C" "$D" > "$ASSAY_RESULTS_DIR/environ"
+[ "$RANK" != 0 ] || echo "performance: 2 x"`, map[string]any{"additional_docker_run_options": "--ulimit nofile=1024:1024 --ulimit nproc=4096:4096", "distributed": twoRanks()["distributed"]}})
 	s.runJSON().want(verdict.Pass)
-	if got, err := os.ReadFile(s.rankFile("m", 1, "results/env")); err != nil || string(got) != "s3cret\nx|  y  |\"z\"|\xff" {
+	if got, err := os.ReadFile(s.rankFile("m", 1, "results/environ")); err != nil || string(got) != "s3cret\nx|  y  |\"z\"|\xff" {
 		t.Errorf("the environment arrived as %q (%v)", got, err)
 	}
 	s.noSecrets()
 	s.again()
 
-	s.box(podman, workload{"m", "exit 3", nil})
+	s.box(podman, workload{"m", "exit 3", limits})
 	s.runJSON().want(verdict.Fail).reason("RANK_EXIT", "exited 3")
 	s.again()
 
-	s.box(podman, workload{"m", "exec tail /dev/zero", map[string]any{"additional_docker_run_options": "--memory 64m --memory-swap 64m"}})
+	s.box(podman, workload{"m", "exec tail /dev/zero", map[string]any{"additional_docker_run_options": "--ulimit nofile=1024:1024 --ulimit nproc=4096:4096 --memory 64m --memory-swap 64m"}})
 	s.runJSON().want(verdict.Fail).reason("RANK_SIGNAL", "SIGKILL", "the container ran out of memory (limit 64 MiB)")
 	s.again()
 
-	s.box(podman, workload{"m", s.untilGo(""), nil})
+	s.box(podman, workload{"m", s.untilGo(""), limits})
 	r := s.startRun()
 	s.awaitFile("m", 0, "results/there")
 	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {

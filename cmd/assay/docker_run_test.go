@@ -57,8 +57,12 @@ func TestDockerRunEnds(t *testing.T) {
 		"signal":  {"kill -SEGV $$", nil, "RANK_SIGNAL", []string{"SIGSEGV"}},
 		"missing": {"exec nothing-like-this", nil, "RANK_EXIT", []string{"127"}},
 		"limit":   {"sleep 600", map[string]any{"timeout": 1}, "RANK_TIMEOUT", []string{"1 s"}},
-		"memory": {"exec tail /dev/zero", map[string]any{"additional_docker_run_options": "--memory 64m --memory-swap 64m"}, "RANK_SIGNAL",
-			[]string{"SIGKILL", "the container ran out of memory (limit 64 MiB)"}},
+		"memory": {
+			"exec tail /dev/zero",
+			map[string]any{"additional_docker_run_options": "--memory 64m --memory-swap 64m"},
+			"RANK_SIGNAL",
+			[]string{"SIGKILL", "the container ran out of memory (limit 64 MiB)"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

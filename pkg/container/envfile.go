@@ -98,8 +98,10 @@ func steers(name string) bool {
 	case "PATH", "HOME", "TMPDIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "NOTIFY_SOCKET", "SSH_AUTH_SOCK":
 		return true
 	default:
-		for _, prefix := range []string{"DOCKER_", "BUILDKIT_", "CONTAINER", "PODMAN_", "BUILDAH_", "STORAGE_", "REGISTRY_", "_CONTAINERS_",
-			"XDG_", "LD_", "GODEBUG", "GOGC", "GOMEMLIMIT", "GOTRACEBACK", "GOMAXPROCS", "GOCOVERDIR", "SSL_CERT_", "DBUS_", "LISTEN_", "OTEL_", "APPTAINER", "SINGULARITY"} {
+		for _, prefix := range []string{
+			"DOCKER_", "BUILDKIT_", "CONTAINER", "PODMAN_", "BUILDAH_", "STORAGE_", "REGISTRY_", "_CONTAINERS_",
+			"XDG_", "LD_", "GODEBUG", "GOGC", "GOMEMLIMIT", "GOTRACEBACK", "GOMAXPROCS", "GOCOVERDIR", "SSL_CERT_", "DBUS_", "LISTEN_", "OTEL_", "APPTAINER", "SINGULARITY",
+		} {
 			if strings.HasPrefix(upper, prefix) {
 				return true
 			}
