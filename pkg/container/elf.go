@@ -16,7 +16,7 @@ func CheckStatic(path string) error {
 	if err != nil {
 		return exitcode.Errorf(exitcode.Error, "%s cannot be put into a container: %w", path, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // nothing was written
 	for _, p := range f.Progs {
 		if p.Type != elf.PT_INTERP {
 			continue

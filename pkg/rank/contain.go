@@ -66,13 +66,13 @@ func runContained(ctx context.Context, a plan.Attempt, o Options) (int, error) {
 	}
 	switch stop := c.untilStopped(ctx, func(ctx context.Context) { err = c.prepare(ctx) }); {
 	case stop != nil:
-		c.remove()
+		c.remove(ctx)
 		return c.neverStarted(func(w *wrapper) {
 			w.stopped = stop
 			w.stopBeforeStart()
 		})
 	case err != nil:
-		c.remove()
+		c.remove(ctx)
 		return c.refuse(err)
 	case c.cli.Name == container.Apptainer:
 		return c.runChild(ctx)
@@ -238,11 +238,11 @@ const removal = time.Minute
 
 // remove removes the container, whatever it does, if it is this process that made it:
 // another that was started for the same rank has one of the same name.
-func (c *outer) remove() {
+func (c *outer) remove(ctx context.Context) {
 	if c.name == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), removal)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removal)
 	defer cancel()
 	s, err := c.cli.State(ctx, c.name)
 	if errors.Is(err, container.ErrGone) || err == nil && s.Labels[container.LabelWrapper] != wrapperID() {

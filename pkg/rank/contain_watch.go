@@ -29,16 +29,16 @@ const (
 // record of the rank, and removes the container.
 func (c *outer) watch(ctx context.Context) (int, error) {
 	if err := c.start(ctx); err != nil {
-		c.remove()
+		c.remove(ctx)
 		return c.refuse(fmt.Errorf("on %s: the container could not be started: %w", c.node(), err))
 	}
 	c.untilEnd(ctx)
-	if code, kept := c.kept(); kept {
+	if code, kept := c.kept(ctx); kept {
 		return code, nil
 	}
-	state, err := c.finalState()
-	code, merr := c.complete(state, err)
-	c.remove()
+	state, err := c.finalState(ctx)
+	code, merr := c.complete(ctx, state, err)
+	c.remove(ctx)
 	return code, merr
 }
 
@@ -98,7 +98,7 @@ func (c *outer) untilEnd(ctx context.Context) {
 		case <-kill.C:
 			c.signal(ctx, "KILL")
 		case <-look:
-			if _, kept := c.kept(); kept {
+			if _, kept := c.kept(ctx); kept {
 				return
 			}
 		}
@@ -160,17 +160,17 @@ func (c *outer) state(ctx context.Context) (container.State, error) {
 	return c.cli.State(ctx, c.name)
 }
 
-func (c *outer) finalState() (container.State, error) {
-	s, err := c.state(context.Background())
+func (c *outer) finalState(ctx context.Context) (container.State, error) {
+	s, err := c.state(context.WithoutCancel(ctx))
 	if err != nil && !errors.Is(err, container.ErrGone) { // its command may have got the signal that ended the rank
-		s, err = c.state(context.Background())
+		s, err = c.state(context.WithoutCancel(ctx))
 	}
 	return s, err
 }
 
 // kept reports whether the rank has ended and its container is to stay, and says how
 // to enter it.
-func (c *outer) kept() (code int, kept bool) {
+func (c *outer) kept(ctx context.Context) (code int, kept bool) {
 	if !c.a.Job.Container.KeepAlive {
 		return 0, false
 	}
@@ -178,7 +178,7 @@ func (c *outer) kept() (code int, kept bool) {
 	if !ok {
 		return 0, false
 	}
-	s, err := c.state(context.Background())
+	s, err := c.state(context.WithoutCancel(ctx))
 	if err != nil || !s.Running {
 		return 0, false
 	}
@@ -226,7 +226,7 @@ func (c *outer) runChild(ctx context.Context) (int, error) {
 			if st, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && st.Signaled() {
 				s.ExitCode = 128 + int(st.Signal())
 			}
-			return c.complete(s, nil)
+			return c.complete(ctx, s, nil)
 		case sig := <-c.o.Signals:
 			tell(sig)
 		case <-cancelled:
@@ -240,7 +240,7 @@ func (c *outer) runChild(ctx context.Context) (int, error) {
 
 // complete makes sure that the rank has a record of its end, and returns the code to
 // exit with: the one of the wrapper inside, which is the workload's own.
-func (c *outer) complete(s container.State, err error) (int, error) {
+func (c *outer) complete(ctx context.Context, s container.State, err error) (int, error) {
 	if end, ok := c.readEnd(); ok {
 		if s.OOM && !strings.Contains(end.Message, ranOutOfMemory) {
 			end.Message = sentence(end.Message, outOfMemory(s.Memory))
@@ -253,7 +253,7 @@ func (c *outer) complete(s container.State, err error) (int, error) {
 	if err != nil && !errors.Is(err, container.ErrGone) {
 		return int(exitcode.Error), exitcode.Errorf(exitcode.Error, "rank %d: how its container ended is not known: %w", c.o.Rank, err)
 	}
-	said := c.logs()
+	said := c.logs(ctx)
 	begin, began := c.readBegin()
 	if !began {
 		why := fmt.Sprintf("on %s: the container ended with exit code %d before the rank began", c.node(), s.ExitCode)
@@ -303,11 +303,11 @@ func (c *outer) endOf(b evidence.Begin, s container.State, gone error, said stri
 }
 
 // logs are the last words of the wrapper inside.
-func (c *outer) logs() string {
+func (c *outer) logs(ctx context.Context) string {
 	if c.cli.Name == container.Apptainer {
 		return "" // they are in the log of the rank
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 	defer cancel()
 	var out strings.Builder
 	if _, err := c.cli.Run(ctx, nil, &out, &out, "logs", "--tail", "5", c.name); err != nil {
