@@ -1,8 +1,10 @@
 package rank
 
 import (
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +25,7 @@ func aContained(t *testing.T) *outer {
 			Container: &plan.Container{Image: "box", Runtime: plan.RuntimeDocker},
 		}},
 		o: Options{
-			Rank: 1, MasterAddr: "127.0.0.1", MasterPort: 29500, Node: "node1", Binary: "/opt/assay",
+			Rank: 1, MasterAddr: "127.0.0.1", MasterPort: 29500, Node: "node1", Binary: "/opt/assay", Stderr: io.Discard,
 			Env: []string{"PATH=/usr/bin:/bin", "HOME=/home/ada", "TOKEN=secret", "CUDA_VISIBLE_DEVICES=4,5", "SLURM_JOB_ID=7", "SLURM_JWT=token"},
 		},
 	}
@@ -100,6 +102,37 @@ func TestContainedMounts(t *testing.T) {
 	c.a.Job.ModelDir = "/only/in/the/image"
 	if got := c.mounts(); len(got) != 2 {
 		t.Errorf("a directory that the node has not is mounted: %+v", got)
+	}
+}
+
+// TestContainedChild gives a runtime without a daemon the variables by its own names,
+// and takes its exit code for that of a rank that left no record.
+func TestContainedChild(t *testing.T) {
+	c := aContained(t)
+	dir := t.TempDir()
+	script := "#!/bin/sh\nprintf '%s\\n' \"$@\" >" + dir + "/args\nprintf %s \"$APPTAINERENV_CARD|$TOKEN\" >" + dir + "/env\nexit 7\n"
+	if err := os.WriteFile(filepath.Join(dir, "apptainer"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.cli, c.image, c.env = container.CLI{Name: container.Apptainer, Path: filepath.Join(dir, "apptainer")}, "box.sif", []string{"CARD=a\nb"}
+	c.a.Job.Program.Command = []string{"true"}
+	if err := os.MkdirAll(filepath.Dir(c.a.Dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(c.a.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.runChild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	end, ok := c.readEnd()
+	if !ok || end.Outcome != evidence.OutcomeRefused || !strings.Contains(end.Message, "exit code 7 before the rank began") {
+		t.Errorf("%+v", end)
+	}
+	env, _ := os.ReadFile(filepath.Join(dir, "env"))
+	args, _ := os.ReadFile(filepath.Join(dir, "args"))
+	if string(env) != "a\nb|" || !strings.HasPrefix(string(args), "exec\n--cleanenv\n") || strings.Contains(string(args), "CARD") {
+		t.Errorf("it was given %q and %q", args, env)
 	}
 }
 

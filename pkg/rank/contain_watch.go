@@ -200,7 +200,10 @@ func (c *outer) runChild(ctx context.Context) (int, error) {
 	}
 	// Not ended with ctx: the wrapper inside is told to stop, and records it.
 	cmd := exec.Command(c.cli.Path, args...) //nolint:noctx // see above
-	cmd.Env, cmd.Stdout, cmd.Stderr = childEnv(c.o.Env, vars), c.log, c.log
+	cmd.Env = childEnv(c.o.Env, vars)
+	if c.log != nil {
+		cmd.Stdout, cmd.Stderr = c.log, c.log
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return c.refuse(fmt.Errorf("%s could not be run: %w", c.cli.Path, err))
