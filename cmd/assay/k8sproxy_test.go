@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"testing"
 )
 
 // tamper sees each request before the API server does, and does with it what it
@@ -21,8 +20,9 @@ type tamper func(w http.ResponseWriter, r *http.Request, forward http.Handler)
 
 var serverLine = regexp.MustCompile(`server: "?(https://[^"\s]+)"?`)
 
-// behind puts something between assay and the API server.
-func (s *k8sSite) behind(t *testing.T, f tamper) {
+// behind puts something between assay and the API server. cut ends all connections.
+func (s *k8sSite) behind(f tamper) (cut func()) {
+	t := s.t
 	t.Helper()
 	data, err := os.ReadFile(s.env["KUBECONFIG"])
 	if err != nil {
@@ -51,6 +51,7 @@ func (s *k8sSite) behind(t *testing.T, f tamper) {
 		t.Fatal(err)
 	}
 	s.env["KUBECONFIG"] = path
+	return proxy.CloseClientConnections
 }
 
 // creates reports whether a request is to create one of a resource.

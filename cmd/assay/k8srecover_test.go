@@ -170,7 +170,7 @@ func TestK8sKilledAmongObjects(t *testing.T) {
 			t.Parallel()
 			s := newK8sSite(t)
 			direct, at := s.env["KUBECONFIG"], make(chan bool, 9)
-			s.behind(t, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+			s.behind(func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 				if !creates(r, resource) {
 					forward.ServeHTTP(w, r)
 					return
