@@ -169,12 +169,12 @@ func (s *dockerSite) awaitFile(job string, rank int, name string) {
 // waits is a script that says that it is there, and goes on when a file named go
 // lies beside the manifest.
 const waits = `touch "$ASSAY_RESULTS_DIR/there"
-until [ -e ` + "DIR" + `/go ]; do sleep 0.05; done
+until [ -e @/go ]; do sleep 0.05; done
 `
 
 // untilGo is a script that waits, and then goes on.
 func (s *dockerSite) untilGo(then string) string {
-	return strings.ReplaceAll(waits, "DIR", s.dir) + then
+	return strings.ReplaceAll(waits, "@", s.dir) + then
 }
 
 func (s *dockerSite) goOn() { s.write("go", "", 0o644) }
