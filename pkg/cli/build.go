@@ -39,7 +39,7 @@ func (a *app) buildCmd() *cobra.Command {
 			"  assay build --tags triad --additional-context '{\"env_vars\": {\"MODE\": \"fast\"}}'\n" +
 			"  assay build --tags demo --stamp nightly --manifest-output nightly.json\n" +
 			"  assay build --tags demo --registry registry.example/team --build-jobs 4\n" +
-			"  assay build --tags demo --use-image rocm/pytorch:latest",
+			"  assay build --tags demo --use-image rocm/pytorch:latest --manifest-output in_image.json",
 		Args: exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error { return a.build(c.Context(), f, asJSON) },
 	}
