@@ -73,7 +73,14 @@ func (w *wrapper) rankEnv(env []string) []string {
 
 func (w *wrapper) nodeRank() int { return w.rank / max(w.attempt.Job.RanksPerNode, 1) }
 
-func (w *wrapper) localRank() int { return w.rank % max(w.attempt.Job.RanksPerNode, 1) }
+// localRank is the place of the rank among those that it shares devices with: those
+// of its node, and none in a pod, which has devices of its own.
+func (w *wrapper) localRank() int {
+	if w.attempt.Job.K8s != nil {
+		return 0
+	}
+	return w.rank % max(w.attempt.Job.RanksPerNode, 1)
+}
 
 func (w *wrapper) masterPort() string {
 	if w.options.MasterPort != 0 {

@@ -201,3 +201,16 @@ func TestEnvFileFailsOnTheNode(t *testing.T) {
 		})
 	}
 }
+
+// A pod has devices of its own, however many ranks its node has.
+func TestPodsHaveTheirOwnDevices(t *testing.T) {
+	f := newFixture(t, "")
+	job := &f.attempt.Job
+	job.NNodes, job.NProcPerNode, job.RanksPerNode, job.WorldSize = 1, 4, 4, 4
+	job.GPUVendor, job.GPUsPerNode, job.K8s = "NVIDIA", 4, &plan.K8s{GPUs: 1}
+	f.call.Rank = 3
+	got := environ(t, f)
+	if _, set := got["CUDA_VISIBLE_DEVICES"]; set || got["LOCAL_RANK"] != "0" || got["NODE_RANK"] != "0" {
+		t.Errorf("CUDA_VISIBLE_DEVICES=%q LOCAL_RANK=%s NODE_RANK=%s", got["CUDA_VISIBLE_DEVICES"], got["LOCAL_RANK"], got["NODE_RANK"])
+	}
+}

@@ -20,8 +20,8 @@ func (w *wrapper) setGPUs(v *variables) {
 // shareOut sets the vendor's variable.
 func (w *wrapper) shareOut(v *variables) {
 	job := w.attempt.Job
-	if job.GPUsPerNode <= 0 {
-		return
+	if job.GPUsPerNode <= 0 || job.K8s != nil {
+		return // a pod sees no other devices than its own
 	}
 	var name string
 	switch strings.ToUpper(job.GPUVendor) {
