@@ -29,9 +29,10 @@ type Harness struct {
 	// Nodes says that the ranks of two nodes run under two names of nodes. A target
 	// without it runs all "nodes" of a job on one.
 	Nodes bool
-	// OwnPIDs says that ranks count processes by themselves, as containers do, so that
-	// a number of theirs says nothing on this machine; then Left has to tell.
-	OwnPIDs bool
+	// Isolated says that each rank is alone in a container that the target makes: it
+	// counts its processes by itself, so that a number of theirs says nothing on this
+	// machine and Left has to tell what is left, and it shares no devices.
+	Isolated bool
 	// KillRank ends the wrapper of a rank with SIGKILL.
 	KillRank func(t *testing.T, a plan.Attempt, rank int)
 	// Left names what the target itself still has of a job: entries of its queue,

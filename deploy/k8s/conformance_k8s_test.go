@@ -31,7 +31,7 @@ func TestK8sConformance(t *testing.T) {
 		Dir:      h.dir,
 		Patience: k8stest.Patience,
 		Adapt:    h.adapt,
-		OwnPIDs:  true,
+		Isolated: true,
 		KillRank: h.killRank,
 		Left:     h.left,
 		Waiting:  h.waiting,
