@@ -77,6 +77,13 @@ type Finder interface {
 	Find(context.Context, plan.Attempt) (h Handle, found bool, err error)
 }
 
+// Resubmitter is a Finder to which a job can be submitted again after an answer that
+// does not say whether it was: there is at most one job of its name and nonce, however
+// often and in whichever order the requests arrive.
+type Resubmitter interface {
+	Resubmits() bool
+}
+
 // Checker is a target that can tell before submission what would fail.
 type Checker interface {
 	// Check looks at what can be known before submission.

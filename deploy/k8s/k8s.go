@@ -50,6 +50,10 @@ func (t *Target) Name() string { return Name }
 // Queues implements deploy.Queue: the scheduler of the cluster has one.
 func (t *Target) Queues() bool { return true }
 
+// Resubmits implements deploy.Resubmitter: the name of a job is made of its nonce, and
+// the API server makes no second object of a name.
+func (t *Target) Resubmits() bool { return true }
+
 // ref is the opaque part of a handle: where the job is, and what it is known by.
 type ref struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`

@@ -66,8 +66,11 @@ func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 	switch {
 	case errors.Is(err, deploy.ErrAmbiguous):
 		d.notice("job %s: %v", e.ID, err)
-		_, err := d.settle(ctx, f, e, a, err)
-		return err
+		done, serr := d.settle(ctx, f, e, a, err)
+		if !done && serr == nil {
+			f.settleLater(e, err)
+		}
+		return serr
 	case f.mayTryAgain(err):
 		f.again(e)
 		d.notice("job %s could not be submitted yet (%d in a row): %v", e.ID, f.unsubmitted, err)
@@ -112,8 +115,8 @@ func (f *flight) settleLater(e rundir.Entry, ambiguous error) {
 const settleLooks = 6
 
 // settle resolves a submission without a clear answer by asking for the job. After
-// an ambiguous answer it is never submitted again, for it may still appear; done is
-// false when it was not submitted and can be.
+// an ambiguous answer it is not submitted again, for it may still appear, unless the
+// target makes no second job of it; done is false when it was not submitted and can be.
 func (d *Driver) settle(ctx context.Context, f *flight, e rundir.Entry, a plan.Attempt, ambiguous error) (done bool, err error) {
 	h, found, err := findJob(ctx, d.Run, d.Target, a)
 	switch {
@@ -133,6 +136,9 @@ func (d *Driver) settle(ctx context.Context, f *flight, e rundir.Entry, a plan.A
 	}
 	if f.looked[e.ID]++; f.looked[e.ID] >= settleLooks {
 		return true, d.giveUp(e, a, ambiguous)
+	}
+	if again, ok := d.Target.(deploy.Resubmitter); ok && again.Resubmits() {
+		return false, nil
 	}
 	f.unsettled[e.ID] = ambiguous
 	f.queue = append(f.queue, e) // the others first

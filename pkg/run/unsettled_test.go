@@ -72,6 +72,31 @@ func TestAmbiguousSubmissionWhileTheTargetIsAway(t *testing.T) {
 	}
 }
 
+// repeatable is a target that makes no second job of one that is submitted again.
+type repeatable struct{ *reluctant }
+
+func (repeatable) Resubmits() bool { return true }
+
+// Such a target is asked again, but not for ever.
+func TestAmbiguousSubmissionToBeRepeated(t *testing.T) {
+	for failures, want := range map[int]verdict.Word{1: verdict.Pass, 2: verdict.Pass, 100: verdict.Error} {
+		synctest.Test(t, func(t *testing.T) {
+			target := repeatable{&reluctant{
+				scripted: &scripted{write: passing(t)}, submissions: times(failures, fmt.Errorf("%w: connection reset", deploy.ErrAmbiguous)),
+				finds: []error{unreachable()},
+			}}
+			r := newRun(t, target, 1, "a", "b")
+			rep, _, _ := drive(t, &Driver{Run: r, Target: target})
+			if rep.Jobs[0].Verdict != want {
+				t.Errorf("after %d failures: %s, want %s", failures, rep.Jobs[0].Verdict, want)
+			}
+			if want == verdict.Pass && !slices.Equal(target.submits, []string{"a", "b"}) {
+				t.Errorf("after %d failures: submitted %q", failures, target.submits)
+			}
+		})
+	}
+}
+
 // What may have been submitted is not dropped when the run is cancelled: it is told
 // to stop, or stays for a later attach where nobody can tell.
 func TestCancelOfASubmissionWithoutAnAnswer(t *testing.T) {
