@@ -160,7 +160,7 @@ func (s *session) keepStatus(p *podView) error {
 	switch {
 	case p.Status.Reason == "DeadlineExceeded":
 		end.Outcome = evidence.OutcomeTimedOut
-	case p.DeletionTimestamp != nil && status.ExitCode != 0:
+	case p.DeletionTimestamp != nil && status.ExitCode != 0 || p.deletedWhileRunning(): // what is told to stop may end well
 		end.Outcome = evidence.OutcomeStopped
 	case status.ExitCode > 128 && status.ExitCode < 128+65:
 		end.Outcome, end.Signal = evidence.OutcomeSignaled, signame.Of(syscall.Signal(status.ExitCode-128))

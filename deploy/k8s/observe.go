@@ -437,8 +437,7 @@ func (j *job) began() bool {
 // troubles is the heaviest trouble of the newest pods.
 func (j *job) troubles(current *batchv1.Job, deleted bool, starts [][]*podView) (heaviest *trouble) {
 	ours := j.asked || j.refused != nil || suspended(current) || deleted || current.DeletionTimestamp != nil ||
-		condition(current, batchv1.JobFailureTarget) != nil && condition(current, batchv1.JobFailureTarget).Reason == batchv1.JobReasonDeadlineExceeded ||
-		condition(current, batchv1.JobComplete) != nil
+		condition(current, batchv1.JobFailureTarget) != nil && condition(current, batchv1.JobFailureTarget).Reason == batchv1.JobReasonDeadlineExceeded
 	for _, pods := range starts {
 		if len(pods) == 0 {
 			continue

@@ -1,0 +1,282 @@
+//go:build k8s
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/pkg/verdict"
+)
+
+// waits is a script of which every rank says that it waits, and then waits to be
+// ended.
+const waits = `echo "rank $RANK waits"; while :; do sleep 0.1; done`
+
+// awaitRanks waits until the ranks of the job wait to be ended, and their logs have
+// come.
+func (s *k8sSite) awaitRanks(n int) {
+	s.t.Helper()
+	for rank := range n {
+		path := filepath.Join(s.attempt("job", 1), "ranks", fmt.Sprint(rank), "stdout")
+		s.eventually(fmt.Sprintf("rank %d waits", rank), func() bool {
+			data, _ := os.ReadFile(path)
+			return strings.Contains(string(data), "waits") // whether its line has an end is known when more comes
+		})
+	}
+}
+
+// podOf is the pod of a rank.
+func (s *k8sSite) podOf(rank int) string {
+	s.t.Helper()
+	pods := s.pods(fmt.Sprintf("batch.kubernetes.io/job-completion-index=%d", rank))
+	if len(pods) != 1 {
+		s.t.Fatalf("rank %d has the pods %v", rank, pods)
+	}
+	return pods[0]
+}
+
+// check compares the whole of what was concluded; the texts are regular expressions.
+func (s *k8sSite) check(r judged, code int, word string, reasons, warnings, ranks []string) {
+	s.t.Helper()
+	if r.code != code || len(r.Jobs) == 0 {
+		s.t.Fatalf("exit code %d, want %d\n%s\n%s", r.code, code, r.stdout, r.stderr)
+	}
+	j := r.Jobs[0]
+	s.same("verdict", []string{j.Verdict.String() + " " + j.Rule}, []string{word})
+	s.same("reasons", saidBy(j.Reasons), reasons)
+	s.same("warnings", saidBy(j.Warnings), warnings)
+	s.same("ranks", endsOf(s.t, j), ranks)
+	s.explained(r)
+	if s.t.Failed() {
+		s.t.Logf("%s\n%s", r.stdout, r.stderr)
+	}
+}
+
+// explained fails the test unless collecting and judging again says the same.
+func (s *k8sSite) explained(r judged) {
+	s.t.Helper()
+	again := s.assay("collect", "r", "--json")
+	if again.code != r.code || again.stdout != r.stdout {
+		s.t.Errorf("collect: exit code %d, want %d\n%s\nrun said\n%s", again.code, r.code, again.stdout, r.stdout)
+	}
+	why := s.assay("explain", "r")
+	for _, x := range r.Jobs[0].Reasons {
+		if !strings.Contains(why.stdout, x.Code) {
+			s.t.Errorf("explain has no %s\n%s", x.Code, why.stdout)
+		}
+	}
+}
+
+// told is the reason of a rank that was told to stop.
+const told = `RANK_SIGNAL rank \d \(node1\): rank \d \(node1\) was told to stop by SIGTERM`
+
+func TestK8sPodDeletedBySomebody(t *testing.T) {
+	t.Parallel()
+	s := newK8sSite(t)
+	s.manifest(nil, 2, workload{name: "job", script: "[ $RANK = 1 ] || { echo waits; sleep 3; exit 0; }; " + waits})
+	run := s.startRun()
+	s.awaitRanks(2)
+	pod := s.podOf(1)
+	s.kubectl("delete", "pod", pod, "--wait=false")
+	s.check(run.wait(), 6, "ERROR benchmark 1",
+		[]string{
+			"CANCELLED job: the job was cancelled by somebody outside this run", told,
+			`CANCELLED kubernetes: kubernetes said CANCELLED: rank 1 \(pod ` + pod + ` on node1\) was deleted by somebody while it ran`,
+		}, nil, []string{"0 node1 ended 0", "1 node1 ended 143 SIGTERM"})
+}
+
+// What ends well after it was told to stop has not done its work.
+func TestK8sPodDeletedThatEndsWell(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		k8s             map[string]any
+		warnings, ranks []string
+	}{
+		"wrapped":   {nil, nil, []string{"0 node1 ended 143 SIGTERM"}},
+		"unwrapped": {map[string]any{"wrapper": "none", "runner_image": nil}, []string{"EVIDENCE_THIN .*"}, []string{"0 node1 ended 0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newK8sSite(t)
+			s.manifest(c.k8s, 1, workload{name: "job", script: "trap 'exit 0' TERM; " + waits})
+			run := s.startRun()
+			s.awaitRanks(1)
+			s.kubectl("delete", "pod", s.podOf(0), "--wait=false")
+			s.check(run.wait(), 6, "ERROR benchmark 1",
+				[]string{"CANCELLED job: the job was cancelled by somebody outside this run", "RANK_SIGNAL rank 0 .* was told to stop by .*", "CANCELLED kubernetes: .* was deleted by somebody while it ran"},
+				c.warnings, c.ranks)
+		})
+	}
+}
+
+func TestK8sJobDeletedBySomebody(t *testing.T) {
+	t.Parallel()
+	ends := []string{"0 node1 ended 143 SIGTERM", "1 node1 ended 143 SIGTERM"}
+	said := "CANCELLED kubernetes: kubernetes said CANCELLED: the Job was deleted by somebody"
+	t.Run("without a metric", func(t *testing.T) {
+		t.Parallel()
+		s := newK8sSite(t)
+		s.manifest(nil, 2, workload{name: "job", script: waits})
+		run := s.startRun()
+		s.awaitRanks(2)
+		s.kubectl("delete", "jobs", "--all", "--wait=false")
+		s.check(run.wait(), 6, "ERROR benchmark 1",
+			[]string{"CANCELLED job: the job was cancelled by somebody outside this run", told, told, said}, nil, ends)
+		row := s.perf()[0]
+		s.same("perf.csv", []string{row["status"], row["verdict"], row["reason"]}, []string{"FAILURE", "ERROR", ".*cancelled by somebody.*"})
+	})
+	t.Run("after a metric", func(t *testing.T) {
+		t.Parallel()
+		s := newK8sSite(t)
+		s.manifest(nil, 2, workload{name: "job", script: "[ $RANK != 0 ] || echo performance: 7 tps; " + waits})
+		run := s.startRun()
+		s.awaitRanks(2)
+		s.kubectl("delete", "jobs", "--all", "--wait=false")
+		s.check(run.wait(), 0, "PASS benchmark 4", nil, []string{told, told, said}, ends)
+	})
+	t.Run("at once", func(t *testing.T) {
+		t.Parallel()
+		s := newK8sSite(t)
+		s.manifest(map[string]any{"node_selector": map[string]any{"none": "such"}}, 2, workload{name: "job", script: waits})
+		run := s.startRun()
+		s.eventually("the pods are there", func() bool { return len(s.pods("app.kubernetes.io/managed-by=assay")) == 2 })
+		s.kubectl("delete", "jobs", "--all", "--wait=false", "--cascade=background")
+		s.check(run.wait(), 6, "ERROR benchmark 1",
+			[]string{"CANCELLED job: the job was cancelled by somebody outside this run", said}, nil, []string{"0  not_started", "1  not_started"})
+	})
+}
+
+// registry serves what a registry without an image answers, where pods' nodes see
+// it, and returns its address.
+func (s *k8sSite) registry() string {
+	s.t.Helper()
+	number, err := os.ReadFile(filepath.Join(s.Dir, "net"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "10."+strings.TrimSpace(string(number))+".255.1:0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v2/" {
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"errors": [{"code": "MANIFEST_UNKNOWN", "message": "manifest unknown"}]}`))
+	})}
+	go func() { _ = server.Serve(l) }()
+	s.t.Cleanup(func() { _ = server.Close() })
+	s.Ctl("registry", l.Addr().String())
+	return l.Addr().String()
+}
+
+func TestK8sImageThatTheRegistryDoesNotHave(t *testing.T) {
+	t.Parallel()
+	s := newK8sSite(t)
+	absent := s.registry() + "/team/absent:1"
+	s.manifest(nil, 1,
+		workload{name: "absent", model: map[string]any{"image": absent}, script: "true"},
+		workload{name: "good", script: "echo performance: 1 ok"})
+	begun := time.Now()
+	r := s.runJSON()
+	if took := time.Since(begun); took > 15*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if r.code != 6 || len(r.Jobs) != 2 || r.Jobs[0].Verdict != verdict.Error || r.Jobs[1].Verdict != verdict.Pass {
+		t.Fatalf("exit code %d\n%s\n%s", r.code, r.stdout, r.stderr)
+	}
+	s.same("reasons", saidBy(r.Jobs[0].Reasons), []string{"IMAGE rank 0 .*" + absent + " cannot be had: .*not found.*", "SCHED_STATE kubernetes: .*"})
+	rows := s.perf()
+	if len(rows) != 2 {
+		t.Fatalf("perf.csv: %v", rows)
+	}
+	s.same("verdicts in perf.csv", []string{rows[0]["verdict"], rows[1]["verdict"]}, []string{"ERROR", "PASS"})
+	s.same("the reason", []string{rows[0]["reason"]}, []string{".*" + absent + ".*"})
+}
+
+// A GPU that no node has is waited for, with the scheduler's words, until one has it.
+func TestK8sGPUsThatComeLater(t *testing.T) {
+	t.Parallel()
+	s := newK8sSite(t)
+	s.context["gpu_vendor"] = "NVIDIA"
+	s.manifest(map[string]any{"gpu_count": 1}, 2, workload{name: "job", script: "echo performance: 2 gpus", model: map[string]any{"n_gpus": "1"}})
+	run := s.startRun()
+	s.eventually("the scheduler says that there is no GPU", func() bool {
+		r := s.assay("status", "r", "--json")
+		return r.code == 8 && len(r.Jobs) == 1 && r.Jobs[0].Scheduler != nil && r.Jobs[0].Scheduler.State == "Unschedulable" &&
+			strings.Contains(r.Jobs[0].Scheduler.Detail, "Insufficient nvidia.com/gpu")
+	})
+	t.Cleanup(func() { s.Ctl("gpus", "0") })
+	s.Ctl("gpus", "2")
+	s.check(run.wait(), 0, "PASS benchmark 4", nil, nil, []string{"0 node1 ended 0", "1 node1 ended 0"})
+}
+
+// What a job is made of goes with it, and Kubernetes removes it by itself in the end.
+func TestK8sObjectsBelongToTheJob(t *testing.T) {
+	t.Parallel()
+	s := newK8sSite(t)
+	s.manifest(map[string]any{"cleanup": "never", "ttl_seconds_after_finished": 600}, 1, workload{name: "job", script: "echo performance: 1 ok"})
+	s.runJSON().want(verdict.Pass)
+	var all struct {
+		Items []struct {
+			Kind     string
+			Metadata struct {
+				Name            string
+				OwnerReferences []struct{ Kind, Name string }
+			}
+			Spec struct{ TTLSecondsAfterFinished *int }
+		}
+	}
+	out := s.kubectl("get", "jobs,pods,configmaps,secrets,services", "--output", "json", "--selector", "app.kubernetes.io/managed-by=assay")
+	if err := json.Unmarshal([]byte(out), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range all.Items {
+		if o.Kind == "Job" {
+			if ttl := o.Spec.TTLSecondsAfterFinished; ttl == nil || *ttl != 600 {
+				t.Errorf("the TTL is %v", ttl)
+			}
+			continue
+		}
+		if owners := o.Metadata.OwnerReferences; len(owners) != 1 || owners[0].Kind != "Job" {
+			t.Errorf("%s %s belongs to %v", o.Kind, o.Metadata.Name, owners)
+		}
+	}
+	s.left("configmap/.*", "job.batch/.*", "pod/.*", "service/.*")
+	s.kubectl("delete", "jobs", "--all")
+	s.left()
+}
+
+// More is written than an archive holds, and more than the kubelet keeps: the log
+// rotates while it is read.
+func TestK8sMoreOutputThanIsKept(t *testing.T) {
+	t.Parallel()
+	s := newK8sSite(t)
+	const lines = 50 << 10 // of 1 KiB
+	script := fmt.Sprintf(`echo performance: 7 tps
+		head -c 2000000 /dev/urandom >"$ASSAY_RESULTS_DIR/noise"; md5sum <"$ASSAY_RESULTS_DIR/noise" >"$ASSAY_RESULTS_DIR/sum"
+		yes "$(printf '%%01022d' 0)" | head -n %d; echo end`, lines)
+	s.manifest(nil, 1, workload{name: "job", script: script})
+	r := s.runJSON()
+	s.check(r, 0, "PASS benchmark 4", nil, []string{"RANK_NOTE rank 0 .*stdout .*"}, []string{"0 node1 ended 0"})
+	dir := filepath.Join(s.attempt("job", 1), "ranks", "0")
+	sum := strings.TrimSpace(s.tool("sh", "-c", "md5sum <"+filepath.Join(dir, "results", "noise")))
+	want, err := os.ReadFile(filepath.Join(dir, "results", "sum"))
+	if err != nil || sum != strings.TrimSpace(string(want)) {
+		t.Errorf("results: %v, %s, want %s", err, sum, want)
+	}
+	stdout, err := os.ReadFile(filepath.Join(dir, "stdout"))
+	if err != nil || !strings.HasPrefix(string(stdout), "performance: 7 tps\n") || !strings.HasSuffix(string(stdout), "\nend\n") || !strings.Contains(string(stdout), "bytes cut here") {
+		t.Errorf("stdout: %v, %d bytes, %.60q … %.60q", err, len(stdout), stdout, stdout[max(len(stdout)-60, 0):])
+	}
+}
