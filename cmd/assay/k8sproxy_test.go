@@ -4,6 +4,7 @@ package main
 
 import (
 	"crypto/tls"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -57,4 +58,24 @@ func (s *k8sSite) behind(f tamper) (cut func()) {
 // creates reports whether a request is to create one of a resource.
 func creates(r *http.Request, resource string) bool {
 	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/"+resource) && r.URL.Query().Get("dryRun") == ""
+}
+
+// withoutJobSets hides that the cluster knows JobSets.
+func withoutJobSets(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+	if strings.HasPrefix(r.URL.Path, "/apis/jobset.x-k8s.io") {
+		http.NotFound(w, r)
+		return
+	}
+	forward.ServeHTTP(w, r)
+}
+
+// withKueue pretends that the cluster has Kueue and every local queue that is asked
+// for.
+func withKueue(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+	if !strings.HasPrefix(r.URL.Path, "/apis/kueue.x-k8s.io") {
+		forward.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"kind":"APIGroup","apiVersion":"v1","preferredVersion":{"groupVersion":"kueue.x-k8s.io/v1beta1","version":"v1beta1"}}`)
 }
