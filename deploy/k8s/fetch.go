@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,17 +47,21 @@ func (t *Target) fetchAll(j *job) {
 	if j.attempt == nil || j.follow.Err() != nil {
 		return
 	}
-	for _, pods := range j.starts() {
+	if w := t.watchers[j.watchKey()]; w != nil && !w.settled {
+		return // a list has no order: an earlier start of a rank may be yet to come
+	}
+	for n, pods := range j.starts() {
 		for at, p := range pods {
 			if p.fetch.done() {
 				continue
 			}
 			if p.fetch == nil && (p.started() || p.over()) {
-				p.fetch = &fetch{ended: make(chan struct{}), isOver: p.over()}
-				if p.fetch.isOver {
-					close(p.fetch.ended)
+				s := newSession(t, j, p, n, max(at, p.starts()))
+				p.fetch = s.f
+				if s.f.finished = s.movedAside(); s.f.finished {
+					continue
 				}
-				go t.fetchPod(j.follow, j, p, at)
+				go t.fetchPod(j.follow, s)
 			}
 			break
 		}
@@ -91,7 +96,10 @@ func (j *job) unfetched(starts [][]*podView) map[int]string {
 		case p.fetch != nil && p.fetch.unread != "":
 			why = p.fetch.unread
 		case j.attempt != nil && !p.fetch.done():
-			why = fmt.Sprintf("pod %s on %s has not ended, and what it left cannot be had", p.Pod.Name, p.Spec.NodeName)
+			why = "what " + p.name() + " left could not be had in time"
+			if !p.over() {
+				why = p.name() + " has not ended, and what it left cannot be had"
+			}
 		default:
 			continue
 		}
@@ -104,15 +112,14 @@ func (j *job) unfetched(starts [][]*podView) map[int]string {
 }
 
 // fetchPod follows the log of a pod to its end and keeps what came.
-func (t *Target) fetchPod(ctx context.Context, j *job, p *podView, at int) {
-	s := &session{t: t, j: j, p: p, attempt: *j.attempt, at: at}
+func (t *Target) fetchPod(ctx context.Context, s *session) {
 	unread := s.run(ctx)
 	if ctx.Err() != nil && !s.kept {
 		return // whoever follows next begins anew
 	}
 	t.mu.Lock()
-	p.fetch.finished, p.fetch.unread = true, unread
-	t.fetchAll(j)
+	s.f.finished, s.f.unread = true, unread
+	t.fetchAll(s.j)
 	t.mu.Unlock()
 	t.notify()
 }
@@ -121,7 +128,9 @@ func (t *Target) fetchPod(ctx context.Context, j *job, p *podView, at int) {
 type session struct {
 	t       *Target
 	j       *job
-	p       *podView
+	p       *podView // guarded by the target
+	f       *fetch
+	pod     string // its name
 	attempt plan.Attempt
 	at      int // which start of its rank the pod is
 	rank    int
@@ -137,9 +146,17 @@ type session struct {
 
 func (s *session) dir() string { return rundir.RankDir(s.attempt.Dir, s.rank) }
 
+// newSession prepares to fetch from a pod. The caller holds the lock.
+func newSession(t *Target, j *job, p *podView, rank, at int) *session {
+	f := &fetch{ended: make(chan struct{}), isOver: p.over()}
+	if f.isOver {
+		close(f.ended)
+	}
+	return &session{t: t, j: j, p: p, f: f, pod: p.Pod.Name, attempt: *j.attempt, rank: rank, at: at}
+}
+
 // run fetches, and returns why a rank without records could not be read.
 func (s *session) run(ctx context.Context) (unread string) {
-	s.rank = s.p.rank()
 	if err := s.makeRoom(); err != nil {
 		return err.Error()
 	}
@@ -147,34 +164,53 @@ func (s *session) run(ctx context.Context) (unread string) {
 		s.scan = newScan(s.attempt.Job.Expect.Declared())
 	}
 	s.log = pod.NewLogReader(writerFunc(s.show), s.attempt.Nonce, s.rank)
+	defer s.closeLive()
 	if s.seen().started() {
 		s.follow(ctx)
 	}
 	select {
-	case <-s.p.fetch.ended:
+	case <-s.f.ended:
 	case <-ctx.Done():
 		return ""
 	}
 	_ = s.log.Close() // the writer never fails
-	if s.live != nil {
-		_ = s.live.Close() // it only shows what goes on
-	}
+	s.closeLive()
 	s.kept = true
 	return s.keep()
+}
+
+func (s *session) closeLive() {
+	if s.live != nil {
+		_ = s.live.Close() // it only shows what goes on
+		s.live = nil
+	}
 }
 
 // seen is the pod as it was seen last.
 func (s *session) seen() *podView {
 	s.t.mu.Lock()
 	defer s.t.mu.Unlock()
-	return &podView{Pod: s.p.Pod, deleted: s.p.deleted}
+	seen := *s.p
+	return &seen
+}
+
+// aside is where the records of the start before one go.
+func (s *session) aside(at int) string {
+	return filepath.Join(s.attempt.Dir, "earlier", fmt.Sprintf("rank-%d-start-%d", s.rank, at))
+}
+
+// movedAside reports whether an earlier process had fetched from the pod before it
+// made room for the next start of the rank.
+func (s *session) movedAside() bool {
+	_, err := os.Stat(s.aside(s.at + 1))
+	return err == nil
 }
 
 // makeRoom makes the directory of the rank. What an earlier start of it left moves
 // out of the way.
 func (s *session) makeRoom() error {
 	if s.at > 0 {
-		aside := filepath.Join(s.attempt.Dir, "earlier", fmt.Sprintf("rank-%d-start-%d", s.rank, s.at))
+		aside := s.aside(s.at)
 		if _, err := os.Stat(aside); errors.Is(err, os.ErrNotExist) {
 			if err := os.MkdirAll(filepath.Dir(aside), 0o700); err != nil {
 				return err
@@ -196,6 +232,7 @@ func (s *session) follow(ctx context.Context) {
 		n, err := s.read(ctx, live)
 		switch {
 		case s.log.Complete():
+			s.problem = ""
 			return
 		case err == nil && !live: // that was all
 			s.problem = ""
@@ -223,7 +260,7 @@ func (s *session) follow(ctx context.Context) {
 // over reports whether the pod is.
 func (s *session) over() bool {
 	select {
-	case <-s.p.fetch.ended:
+	case <-s.f.ended:
 		return true
 	default:
 		return false
@@ -263,7 +300,7 @@ func (s *session) read(ctx context.Context, live bool) (bytes int64, err error) 
 	if s.since != "" {
 		params["sinceTime"] = s.since
 	}
-	body, err := c.stream(ctx, apiCore+s.j.Namespace+"/pods/"+s.p.Pod.Name+"/log", params)
+	body, err := c.stream(ctx, apiCore+s.j.Namespace+"/pods/"+s.pod+"/log", params)
 	if err != nil {
 		return 0, err
 	}
@@ -275,30 +312,43 @@ func (s *session) read(ctx context.Context, live bool) (bytes int64, err error) 
 }
 
 // lines reads a log to its end, or to its last record.
-func (s *session) lines(body io.Reader) (bytes int64, err error) {
+func (s *session) lines(body io.Reader) (n int64, err error) {
 	s.log.Resume()
 	r := bufio.NewReaderSize(body, 64<<10)
+	whole := true // what comes next begins a line
 	for !s.log.Complete() {
 		line, err := r.ReadSlice('\n')
-		bytes += int64(len(line))
+		n += int64(len(line))
+		if whole && len(line) > 0 && !stamped(line) {
+			return n, fmt.Errorf("the kubelet says instead of the log: %s", line[:min(len(line), 300)])
+		}
 		if len(line) > 0 {
 			s.since = s.log.Line(line)
+			whole = line[len(line)-1] == '\n'
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 		case errors.Is(err, io.EOF):
-			return bytes, nil
+			return n, nil
 		case err != nil:
-			return bytes, err
+			return n, err
 		}
 	}
-	return bytes, nil
+	return n, nil
+}
+
+// stamped reports whether a line of a log begins with its time, as all that were
+// asked for do: what does not is of the kubelet, not of the container.
+func stamped(line []byte) bool {
+	stamp, _, _ := bytes.Cut(bytes.TrimRight(line[:min(len(line), 40)], "\r\n"), []byte(" "))
+	_, err := time.Parse(time.RFC3339Nano, string(stamp))
+	return err == nil
 }
 
 // endWith ends the reading of a log a little after the end of its pod.
 func (s *session) endWith(ctx context.Context, cancel context.CancelFunc) {
 	select {
-	case <-s.p.fetch.ended:
+	case <-s.f.ended:
 		s.rest(ctx, afterEnd)
 		cancel()
 	case <-ctx.Done():

@@ -293,6 +293,12 @@ func (t *Target) Follow(ctx context.Context, a plan.Attempt, h deploy.Handle) {
 			}
 		}
 	}
+	over := j.final != nil
+	if over {
+		t.fetchAll(j)
+	}
 	t.mu.Unlock()
-	_, _ = t.watch(r) // Observe tells what is wrong
+	if !over {
+		_, _ = t.watch(r) // Observe tells what is wrong
+	}
 }

@@ -40,7 +40,7 @@ func (s *session) keep() (unread string) {
 }
 
 func (s *session) keepBest(p *podView) error {
-	if s.attempt.Job.K8s.Unwrapped && p.terminated() != nil {
+	if s.attempt.Job.K8s.Unwrapped && p.terminated() != nil && p.stuck(true) == nil {
 		return s.keepStatus(p)
 	}
 	if done, err := s.keepArchive(); done || err != nil {
