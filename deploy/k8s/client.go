@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -146,7 +147,15 @@ func (c *client) get(ctx context.Context, path string, into runtime.Object) erro
 func (c *client) getRaw(ctx context.Context, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	return c.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(ctx)
+	return raw(c.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx))
+}
+
+// raw is an answer as it came, or the error with the words of the server.
+func raw(res rest.Result) ([]byte, error) {
+	if err := res.Error(); err != nil {
+		return nil, err
+	}
+	return res.Raw()
 }
 
 // list reads the objects that a selector names. Selectors may be empty.
@@ -179,8 +188,8 @@ func (c *client) create(ctx context.Context, path string, obj, into runtime.Obje
 func (c *client) createRaw(ctx context.Context, path string, data []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	return c.rest.Post().AbsPath(path).Param("fieldManager", manager).MaxRetries(0).
-		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(data).DoRaw(ctx)
+	return raw(c.rest.Post().AbsPath(path).Param("fieldManager", manager).MaxRetries(0).
+		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(data).Do(ctx))
 }
 
 // remove deletes an object, if it is there and is the one of that uid.
@@ -192,7 +201,7 @@ func (c *client) remove(ctx context.Context, path, uid string, how metav1.Deleti
 		opt.Preconditions = metav1.NewUIDPreconditions(uid)
 	}
 	err := c.rest.Delete().AbsPath(path).Body(opt).Do(ctx).Error()
-	if apierrors.IsNotFound(err) || uid != "" && apierrors.IsConflict(err) { // it is gone, or another has its name
+	if notThere(err) || uid != "" && apierrors.IsConflict(err) { // it is gone, or another has its name
 		return nil
 	}
 	return err
@@ -264,8 +273,18 @@ func ofStatus(what string, err error, s metav1.Status) error {
 // notSent reports whether an error says that the request never reached the server.
 func notSent(err error) bool {
 	var dns *net.DNSError
+	var op *net.OpError
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) ||
-		errors.As(err, &dns) || errors.Is(err, os.ErrNotExist)
+		errors.As(err, &dns) || errors.Is(err, os.ErrNotExist) || errors.As(err, &op) && op.Op == "dial" ||
+		errors.As(err, &certificate) || errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch) || strings.Contains(err.Error(), "TLS handshake timeout")
+}
+
+// notThere reports whether the API server says that it has no such object. Others
+// say 404 too: a proxy, or a server that does not know the kind.
+func notThere(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // unasked makes any error of a question one of a server that could not be asked.

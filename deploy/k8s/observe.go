@@ -135,7 +135,7 @@ func (t *Target) act(ctx context.Context, j *job) error {
 		return unasked("delete the "+j.kind()+" "+j.ref.Name, err)
 	case unseen:
 		found, err := c.find(ctx, j.ref)
-		if apierrors.IsNotFound(err) || err == nil && string(found.UID) != j.UID { // else another has its name
+		if notThere(err) || err == nil && string(found.UID) != j.UID { // else another has its name
 			t.mu.Lock()
 			j.absent = true
 			t.mu.Unlock()
