@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -348,4 +349,49 @@ func (s *k8sSite) configIn(namespace string) string {
 		s.t.Fatalf("%v\n%s", err, out)
 	}
 	return path
+}
+
+// An API server that answers every seventh request with an error, or not at all, takes
+// each job once and keeps nothing from its verdict.
+func TestK8sHiccups(t *testing.T) {
+	t.Parallel()
+	s := newK8sSite(t)
+	var asked atomic.Int64
+	reset := func(w http.ResponseWriter) {
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			_ = conn.Close() // whatever it says
+		}
+	}
+	s.behind(func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		n := asked.Add(1)
+		if n%7 != 0 || strings.Contains(r.URL.Path, "/version") { // a server that does not say its version takes no run
+			forward.ServeHTTP(w, r)
+			return
+		}
+		switch n / 7 % 5 {
+		case 0:
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "too many requests", http.StatusTooManyRequests)
+		case 1:
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+		case 2:
+			http.Error(w, "something is wrong", http.StatusInternalServerError)
+		case 3:
+			reset(w)
+		case 4:
+			if r.Method == http.MethodPost || r.Method == http.MethodDelete { // done, and not said
+				forward.ServeHTTP(httptest.NewRecorder(), r)
+			}
+			reset(w)
+		}
+	})
+	var all []workload
+	for i := range 6 {
+		all = append(all, workload{name: fmt.Sprintf("job%d", i), script: keepRes + figure})
+	}
+	s.manifest(nil, 2, all...)
+	res := s.runJSON().want(verdict.Pass).clean()
+	s.whole(res)
+	s.once(len(all))
+	t.Logf("%d requests, %d notices:\n%s", asked.Load(), len(res.notices()), strings.Join(res.notices(), ""))
 }

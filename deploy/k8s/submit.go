@@ -67,13 +67,16 @@ func (t *Target) Submit(ctx context.Context, a plan.Attempt) (deploy.Handle, err
 	if r.UID, err = c.createJob(ctx, r, objects); err != nil {
 		return deploy.Handle{}, classify(fmt.Sprintf("create the %s %s in namespace %s", r.kind(), r.Name, r.Namespace), err)
 	}
-	if err := c.complete(ctx, r, objects); err != nil {
+	switch err := c.complete(ctx, r, objects); {
+	case errors.Is(err, deploy.ErrRefused):
 		// The job's pods wait for what is missing and will not get it from here.
 		gone := c.remove(context.WithoutCancel(ctx), r.path(), r.UID, metav1.DeletePropagationForeground)
-		if gone != nil || errors.Is(err, deploy.ErrAmbiguous) {
-			return deploy.Handle{}, fmt.Errorf("%w: %s", deploy.ErrAmbiguous, saidOf(errors.Join(err, gone)))
+		if gone != nil {
+			return deploy.Handle{}, fmt.Errorf("%w: %s; then %s", deploy.ErrAmbiguous, saidOf(err), saidOf(unasked("delete the "+r.kind(), gone)))
 		}
 		return deploy.Handle{}, err
+	case err != nil: // whoever finds the job completes it
+		return deploy.Handle{}, fmt.Errorf("%w: %s", deploy.ErrAmbiguous, saidOf(err))
 	}
 	return r.handle()
 }
@@ -203,7 +206,7 @@ func (t *Target) Find(ctx context.Context, a plan.Attempt) (deploy.Handle, bool,
 	what := fmt.Sprintf("get the %s %s in namespace %s", r.kind(), r.Name, r.Namespace)
 	meta, err := c.find(ctx, r)
 	switch {
-	case apierrors.IsNotFound(err):
+	case notThere(err):
 		return deploy.Handle{}, false, nil
 	case err != nil:
 		return deploy.Handle{}, false, unasked(what, err)
@@ -219,7 +222,10 @@ func (t *Target) Find(ctx context.Context, a plan.Attempt) (deploy.Handle, bool,
 	if err == nil {
 		err = c.complete(ctx, r, objects)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, deploy.ErrUnavailable), errors.Is(err, deploy.ErrAmbiguous):
+		return deploy.Handle{}, false, unasked(what, err)
+	case err != nil:
 		return h, true, fmt.Errorf("%w: the %s is there, and what its pods need could not be created: %s", deploy.ErrIncomplete, r.kind(), saidOf(err))
 	}
 	return h, true, nil
