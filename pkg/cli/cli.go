@@ -159,6 +159,7 @@ func (o *watchedWriter) Write(b []byte) (int, error) {
 // Main runs one command and returns the exit code of the process.
 func Main(s IO, args []string) int {
 	surviveClosedPipes()
+	k8s.Quiet()
 	out := &watchedWriter{w: s.Out}
 	s.Out = out
 	a := &app{IO: s}

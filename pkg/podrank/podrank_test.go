@@ -238,6 +238,7 @@ func TestNothingStarted(t *testing.T) {
 func TestRootWait(t *testing.T) {
 	f := newFixture(t, "true")
 	f.call.MasterAddr, f.attempt.Job.K8s.RootWaitSeconds = "job-0.no-such-name.invalid", 1
+	f.attempt.Job.Launcher = "torchrun" // whose ranks meet
 	if code := f.run(); code != 6 {
 		t.Errorf("exit code %d", code)
 	}

@@ -1,0 +1,11 @@
+package k8s
+
+import (
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	Quiet()
+	os.Exit(m.Run())
+}
