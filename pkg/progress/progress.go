@@ -123,7 +123,7 @@ func (p *Printer) observed(e run.Event) {
 		p.jobs[i] = newJobLine(e)
 		p.jobs[i].queued = true
 	}
-	state := strings.ToLower(e.Seen.Word)
+	state := plainly(e.Seen.Word)
 	switch {
 	case e.Seen.Phase == evidence.PhaseEnding:
 		state = "ending"
@@ -143,6 +143,16 @@ func (p *Printer) observed(e run.Event) {
 	if !p.live() {
 		p.say("%s: %s", phrase.Line(e.Job.ID), phrase.Line(state))
 	}
+}
+
+// plainly writes a target's word as part of a sentence, unless it is several in one,
+// such as ErrImagePull, by which people look for help.
+func plainly(word string) string {
+	low := strings.ToLower(word)
+	if word == strings.ToUpper(word) || word[1:] == low[1:] {
+		return low
+	}
+	return word
 }
 
 func (p *Printer) ended(e run.Event) {

@@ -168,3 +168,14 @@ func TestPipesAreNotWaitedFor(t *testing.T) {
 		t.Errorf("a pipe gave %q", &out)
 	}
 }
+
+func TestPlainly(t *testing.T) {
+	for word, want := range map[string]string{
+		"": "", "PENDING": "pending", "Running": "running", "OUT_OF_MEMORY": "out_of_memory",
+		"ErrImagePull": "ErrImagePull", "OOMKilled": "OOMKilled", "R": "r",
+	} {
+		if got := plainly(word); got != want {
+			t.Errorf("plainly(%q) = %q, want %q", word, got, want)
+		}
+	}
+}
