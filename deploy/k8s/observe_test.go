@@ -238,7 +238,7 @@ func TestObserveNeverBetter(t *testing.T) {
 		kind := rapid.SampledFrom(kinds).Draw(rt, "kind")
 		worse[kind](p)
 		after := c.look(c.job(objects))
-		if after.Phase.Over() && (!after.Bad || after.Word == "Complete" || after.NotLaunched != "" && before.NotLaunched == "") {
+		if after.Phase.Over() && (!after.Bad && after.Word != wordCancelled || after.Word == "Complete" || after.NotLaunched != "" && before.NotLaunched == "") {
 			rt.Fatalf("%s with %s: %+v\nbefore %+v", name, kind, after, before)
 		}
 	})

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"runtime"
+	"runtime/pprof"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -268,6 +268,11 @@ func TestOutage(t *testing.T) {
 
 // Nobody is asked while nothing happens, and nothing is left when the last job ended.
 func TestWatchIsIdle(t *testing.T) {
+	pprof.Do(t.Context(), pprof.Labels("test", t.Name()), func(context.Context) { watchIsIdle(t) })
+}
+
+func watchIsIdle(t *testing.T) {
+	t.Helper()
 	s := newAPIServer(t)
 	a := jobNamed("a")
 	pa := podOf(a, 0)
@@ -275,6 +280,9 @@ func TestWatchIsIdle(t *testing.T) {
 	s.put(pa)
 	target, handles := newTarget(t), []deploy.Handle{s.handleOf(a, 1)}
 	until(t, target, handles, "before", saying("Running"))
+	for s.open() < 2 && t.Context().Err() == nil { // a list comes before its watch
+		time.Sleep(time.Millisecond)
+	}
 	asked := s.asked("")
 	for range 100 {
 		if _, err := target.Observe(t.Context(), handles); err != nil {
@@ -300,12 +308,20 @@ func TestWatchIsIdle(t *testing.T) {
 		t.Errorf("%d watches are still open", n)
 	}
 	s.served.CloseClientConnections()
-	stacks := make([]byte, 4<<20)
-	left := func() string { return string(stacks[:runtime.Stack(stacks, true)]) }
-	for strings.Contains(left(), "client-go/tools/cache") && time.Now().Before(deadline) {
+	left := func() string { // of this test: what begins a goroutine gives it its label
+		var all strings.Builder
+		_ = pprof.Lookup("goroutine").WriteTo(&all, 1) // a builder never fails
+		for stack := range strings.SplitSeq(all.String(), "\n\n") {
+			if strings.Contains(stack, t.Name()) && strings.Contains(stack, "client-go/tools/cache") {
+				return stack
+			}
+		}
+		return ""
+	}
+	for left() != "" && time.Now().Before(deadline) {
 		time.Sleep(5 * time.Millisecond)
 	}
-	if s := left(); strings.Contains(s, "client-go/tools/cache") {
+	if s := left(); s != "" {
 		t.Errorf("goroutines are left:\n%s", s)
 	}
 }
