@@ -218,7 +218,7 @@ func (s *k8sSite) shortLived(user func(*k8sSite, string) string) (r *running, cu
 	s.awaitArrived("t", 2)
 	s.Await("the token has ended", func() bool {
 		_, err := s.Try("--token", token, "--kubeconfig", s.env["KUBECONFIG"], "--namespace", s.namespace, "get", "jobs")
-		return err != nil && strings.Contains(err.Error(), "Unauthorized")
+		return err != nil && (strings.Contains(err.Error(), "Unauthorized") || strings.Contains(err.Error(), "provide credentials"))
 	})
 	return r, cut
 }
