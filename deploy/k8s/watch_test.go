@@ -299,7 +299,9 @@ func watchIsIdle(t *testing.T) {
 	}
 	s.put(with(a, batchv1.JobComplete))
 	s.put(endedPod(pa, 0))
-	until(t, target, handles, "after", saying("Complete"))
+	until(t, target, handles, "after", func(seen []evidence.Observation, err error) bool {
+		return err == nil && seen[0].Phase == evidence.PhaseEnded && seen[0].Word == "Complete"
+	})
 	deadline := time.Now().Add(patience)
 	for s.open() > 0 && time.Now().Before(deadline) {
 		time.Sleep(5 * time.Millisecond)
