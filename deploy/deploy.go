@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"assay/pkg/evidence"
 	"assay/pkg/plan"
@@ -30,6 +32,16 @@ var (
 	// returns it with a handle of that part.
 	ErrIncomplete = errors.New("incomplete")
 )
+
+// Said is what a target said: the text of an error without the kinds of error that
+// it is.
+func Said(err error) string {
+	kinds := []error{ErrRefused, ErrUnavailable, ErrNoTool, ErrAmbiguous, ErrIncomplete}
+	clauses := strings.Split(err.Error(), ": ")
+	return strings.Join(slices.DeleteFunc(clauses, func(clause string) bool {
+		return slices.ContainsFunc(kinds, func(kind error) bool { return clause == kind.Error() })
+	}), ": ")
+}
 
 // Handle names a submitted job for any later process. Data is the target's own
 // and opaque to everybody else.

@@ -39,7 +39,7 @@ func (t *Target) Check(ctx context.Context, req deploy.CheckRequest) []deploy.Fi
 	for _, p := range places(req.Jobs) {
 		c, err := t.client(p.kubeconfig, p.context)
 		if err != nil {
-			found = append(found, siteFault("kubeconfig", saidOf(err), ""))
+			found = append(found, siteFault("kubeconfig", deploy.Said(err), ""))
 			continue
 		}
 		p.namespace = c.inNamespace(p.namespace)
@@ -134,7 +134,7 @@ func (p place) serverFinding(ctx context.Context, c asker) deploy.Finding {
 	const subject = "cluster"
 	data, err := c.getRaw(ctx, "/version")
 	if err != nil {
-		return siteFault(subject, saidOf(unasked("say its version", err)), "")
+		return siteFault(subject, deploy.Said(unasked("say its version", err)), "")
 	}
 	var v struct{ Major, Minor, GitVersion string }
 	if err := json.Unmarshal(data, &v); err != nil {
@@ -210,7 +210,7 @@ func notSeen(subject, what string, err error) deploy.Finding {
 	case errors.Is(err, context.DeadlineExceeded):
 		f.Message = "could not be looked at: the API server took too long"
 	default:
-		f.Message = "could not be looked at: " + saidOf(unasked(what, err))
+		f.Message = "could not be looked at: " + deploy.Said(unasked(what, err))
 	}
 	return f
 }

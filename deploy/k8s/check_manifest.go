@@ -64,7 +64,7 @@ func (p place) rehearsals(c asker, t *Target) []question {
 			case err == nil:
 				return []deploy.Finding{ok(subject, "the API server would take the job")}
 			case errors.Is(said, deploy.ErrRefused):
-				return []deploy.Finding{fault(subject, "the API server would refuse the job: "+saidOf(said), "")}
+				return []deploy.Finding{fault(subject, "the API server would refuse the job: "+deploy.Said(said), "")}
 			}
 			return []deploy.Finding{notSeen(subject, "create jobs", err)}
 		})

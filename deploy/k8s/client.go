@@ -296,7 +296,7 @@ func unasked(what string, err error) error {
 	if errors.Is(err, deploy.ErrUnavailable) {
 		return err
 	}
-	return fmt.Errorf("%w: %s", deploy.ErrUnavailable, saidOf(err))
+	return fmt.Errorf("%w: %s", deploy.ErrUnavailable, deploy.Said(err))
 }
 
 // sentence is the text of an error on one line, without the address of a request:

@@ -30,6 +30,7 @@ type job struct {
 	follow  context.Context
 	absent  bool                 // the server has no such job
 	asked   bool                 // somebody of this process asked for its end
+	paused  bool                 // it was suspended after pods of it had been created
 	refused *refusal             // it was given up before its ranks could start
 	events  []string             // texts of events that tell why pods are not created
 	askedAt time.Time            // when the server was last asked about it
@@ -147,6 +148,7 @@ func (j *job) update(o any, deleted bool) {
 	case *batchv1.Job:
 		if j.owns(o) {
 			j.jobs[o.UID] = o
+			j.paused = j.paused || suspended(o) && len(j.pods) > 0
 			j.gone[o.UID] = deleted
 		}
 	case *corev1.Pod:

@@ -108,7 +108,7 @@ func (j *job) observe(now time.Time) evidence.Observation {
 	o := evidence.Observation{Source: "kubernetes", JobID: j.Namespace + "/" + j.ref.Name}
 	current, deleted := j.current()
 	starts := j.starts()
-	o.Earlier, o.Nodes = earlier(starts), nodes(starts)
+	o.Earlier, o.Nodes = j.earlier(starts), nodes(starts)
 	switch {
 	case current == nil && j.absent:
 		o.Phase, o.Detail = evidence.PhaseGone, fmt.Sprintf("the cluster has no %s %s in namespace %s any more", j.kind(), j.ref.Name, j.Namespace)

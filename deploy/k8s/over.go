@@ -138,20 +138,23 @@ func ended(j *batchv1.Job) bool {
 func suspended(j *batchv1.Job) bool { return j.Spec.Suspend != nil && *j.Spec.Suspend }
 
 // earlier is how the starts of ranks before the newest ended.
-func earlier(starts [][]*podView) []evidence.Earlier {
+func (j *job) earlier(starts [][]*podView) []evidence.Earlier {
 	var list []evidence.Earlier
 	for n, pods := range starts {
 		for _, p := range pods[:max(len(pods)-1, 0)] {
 			rank := n
-			list = append(list, evidence.Earlier{Word: p.endWord(), Nodes: p.Spec.NodeName, Rank: &rank})
+			list = append(list, evidence.Earlier{Word: p.endWord(j.paused), Nodes: p.Spec.NodeName, Rank: &rank})
 		}
 	}
 	return list
 }
 
 // endWord says in a word or two how a pod ended.
-func (p *podView) endWord() string {
-	if t := p.trouble(false); t != nil {
+func (p *podView) endWord(paused bool) string {
+	switch t := p.trouble(false); {
+	case t != nil && t.weight == weightDeleted && paused: // that is how a suspension ends pods
+		return "Suspended"
+	case t != nil:
 		return t.word
 	}
 	if end := p.terminated(); end != nil {

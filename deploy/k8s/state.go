@@ -94,7 +94,7 @@ func (p *podView) trouble(ours bool) *trouble {
 		return &trouble{wordOOM, p.name() + ": the container " + p.oomKilled() + " ran out of memory" + p.memoryLimit(), weightOOM}
 	case p.disrupted() != nil:
 		c := p.disrupted()
-		return &trouble{disruption(c.Reason), p.name() + ": " + text(c.Reason, c.Message), weightDisrupted}
+		return &trouble{p.disruption(c.Reason), p.name() + ": " + text(c.Reason, c.Message), weightDisrupted}
 	case p.Status.Reason == "DeadlineExceeded":
 		return &trouble{"DeadlineExceeded", p.name() + ": " + text(p.Status.Reason, p.Status.Message), weightDeadline}
 	case p.Status.Reason != "" && p.Status.Phase == corev1.PodFailed:
@@ -137,14 +137,15 @@ func (p *podView) disrupted() *corev1.PodCondition {
 	return nil
 }
 
-// disruption is the word for a reason of a disruption.
-func disruption(reason string) string {
-	switch reason {
-	case corev1.PodReasonPreemptionByScheduler:
+// disruption is the word for a reason of a disruption. A taint may be that of a node
+// which is lost, or one that somebody set: then the node says that the pod has ended.
+func (p *podView) disruption(reason string) string {
+	switch {
+	case reason == corev1.PodReasonPreemptionByScheduler:
 		return "Preempted"
-	case "DeletionByTaintManager", "DeletionByPodGC":
+	case reason == "DeletionByPodGC", reason == "DeletionByTaintManager" && p.terminated() == nil:
 		return wordNodeLost
-	case "EvictionByEvictionAPI", corev1.PodReasonTerminationByKubelet:
+	case reason == "DeletionByTaintManager", reason == "EvictionByEvictionAPI", reason == corev1.PodReasonTerminationByKubelet:
 		return "Evicted"
 	}
 	return reason

@@ -72,11 +72,11 @@ func (t *Target) Submit(ctx context.Context, a plan.Attempt) (deploy.Handle, err
 		// The job's pods wait for what is missing and will not get it from here.
 		gone := c.remove(context.WithoutCancel(ctx), r.path(), r.UID, metav1.DeletePropagationForeground)
 		if gone != nil {
-			return deploy.Handle{}, fmt.Errorf("%w: %s; then %s", deploy.ErrAmbiguous, saidOf(err), saidOf(unasked("delete the "+r.kind(), gone)))
+			return deploy.Handle{}, fmt.Errorf("%w: %s; then %s", deploy.ErrAmbiguous, deploy.Said(err), deploy.Said(unasked("delete the "+r.kind(), gone)))
 		}
 		return deploy.Handle{}, err
 	case err != nil: // whoever finds the job completes it
-		return deploy.Handle{}, fmt.Errorf("%w: %s", deploy.ErrAmbiguous, saidOf(err))
+		return deploy.Handle{}, fmt.Errorf("%w: %s", deploy.ErrAmbiguous, deploy.Said(err))
 	}
 	return r.handle()
 }
@@ -226,18 +226,9 @@ func (t *Target) Find(ctx context.Context, a plan.Attempt) (deploy.Handle, bool,
 	case errors.Is(err, deploy.ErrUnavailable), errors.Is(err, deploy.ErrAmbiguous):
 		return deploy.Handle{}, false, unasked(what, err)
 	case err != nil:
-		return h, true, fmt.Errorf("%w: the %s is there, and what its pods need could not be created: %s", deploy.ErrIncomplete, r.kind(), saidOf(err))
+		return h, true, fmt.Errorf("%w: the %s is there, and what its pods need could not be created: %s", deploy.ErrIncomplete, r.kind(), deploy.Said(err))
 	}
 	return h, true, nil
-}
-
-// saidOf is the text of an error without the kinds of error that it is.
-func saidOf(err error) string {
-	text := err.Error()
-	for _, kind := range []error{deploy.ErrRefused, deploy.ErrAmbiguous, deploy.ErrUnavailable, deploy.ErrNoTool} {
-		text = strings.ReplaceAll(text, kind.Error()+": ", "")
-	}
-	return text
 }
 
 // Cancel implements deploy.Target. The pods are told to stop; the job goes when they

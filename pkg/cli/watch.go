@@ -74,7 +74,7 @@ func (a *app) look(ctx context.Context, r *rundir.Run, t deploy.Target) report.R
 // records which may still appear are waited for.
 func (a *app) refresh(ctx context.Context, r *rundir.Run, t deploy.Target, alone, settle bool) {
 	if err := run.Refresh(ctx, r, t, alone, settle); err != nil {
-		a.log.Warn("the target could not be asked; this is what the run directory says", "error", err)
+		a.log.Warn("the target could not be asked; this is what the run directory says", "error", deploy.Said(err))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"assay/deploy"
@@ -65,7 +64,7 @@ func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 	h, err := d.Target.Submit(ctx, a)
 	switch {
 	case errors.Is(err, deploy.ErrAmbiguous):
-		d.notice("job %s: %v", e.ID, err)
+		d.notice("job %s: %s", e.ID, deploy.Said(err))
 		done, serr := d.settle(ctx, f, e, a, err)
 		if !done && serr == nil {
 			f.settleLater(e, err)
@@ -73,10 +72,10 @@ func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 		return serr
 	case f.mayTryAgain(err):
 		f.again(e)
-		d.notice("job %s could not be submitted yet (%d in a row): %v", e.ID, f.unsubmitted, err)
+		d.notice("job %s could not be submitted yet (%d in a row): %s", e.ID, f.unsubmitted, deploy.Said(err))
 		return nil
 	case err != nil:
-		return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, saidBy(err), nil), d.finish(e))
+		return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, deploy.Said(err), nil), d.finish(e))
 	}
 	f.unsubmitted = 0
 	d.adopt(ctx, f, a, h)
@@ -87,11 +86,6 @@ func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 // that has not been asked too often.
 func (f *flight) mayTryAgain(err error) bool {
 	return errors.Is(err, deploy.ErrUnavailable) && !errors.Is(err, deploy.ErrNoTool) && f.unsubmitted+1 < submitTries
-}
-
-// saidBy is what the target said, without the kind of error that it is.
-func saidBy(err error) string {
-	return strings.TrimPrefix(err.Error(), deploy.ErrRefused.Error()+": ")
 }
 
 // again lets a job have its next turn after a pause, which grows with the number
@@ -122,7 +116,7 @@ func (d *Driver) settle(ctx context.Context, f *flight, e rundir.Entry, a plan.A
 	switch {
 	case f.mayTryAgain(err):
 		f.settleLater(e, ambiguous)
-		d.notice("%v (%d in a row)", err, f.unsubmitted)
+		d.notice("%s (%d in a row)", deploy.Said(err), f.unsubmitted)
 		return true, nil
 	case err != nil:
 		return true, err
@@ -148,7 +142,7 @@ func (d *Driver) settle(ctx context.Context, f *flight, e rundir.Entry, a plan.A
 // giveUp finishes a job whose submission had an ambiguous answer and that the target
 // does not know.
 func (d *Driver) giveUp(e rundir.Entry, a plan.Attempt, ambiguous error) error {
-	why := fmt.Sprintf("%v; the target knows no such job, and it is not submitted again because it may still appear", ambiguous)
+	why := fmt.Sprintf("%s; the target knows no such job, and it is not submitted again because it may still appear", deploy.Said(ambiguous))
 	return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, why, nil), d.finish(e))
 }
 

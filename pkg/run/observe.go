@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"assay/deploy"
 	"assay/pkg/evidence"
 	"assay/pkg/phrase"
 	"assay/pkg/plan"
@@ -22,7 +23,7 @@ func (d *Driver) observe(ctx context.Context, f *flight) (ended, stop bool) {
 	}
 	if err != nil {
 		f.failures++
-		d.notice("target %s could not be asked (%d in a row): %v", d.Target.Name(), f.failures, err)
+		d.notice("target %s could not be asked (%d in a row): %s", d.Target.Name(), f.failures, deploy.Said(err))
 		return false, ctx.Err() != nil
 	}
 	f.failures = 0
