@@ -3,12 +3,14 @@ package k8s
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 
 	"assay/pkg/evidence"
 	"assay/pkg/phrase"
+	"assay/pkg/pod"
 )
 
 // unended reports whether the newest pod of a rank has not ended.
@@ -64,7 +66,8 @@ func (j *job) over(o evidence.Observation, current *batchv1.Job, deleted bool, s
 	case heaviest != nil:
 		o.Word, o.Bad, o.Detail = heaviest.word, true, heaviest.text
 	case failed != nil:
-		o.Word, o.Bad, o.Detail = failed.Reason, true, phrase.Line(failed.Message)
+		o.Word, o.Bad = failed.Reason, true
+		o.Detail = strings.Join(append([]string{phrase.Line(failed.Message)}, j.wordless(starts)...), "; ")
 	case condition(current, batchv1.JobComplete) != nil || condition(current, batchv1.JobSuccessCriteriaMet) != nil:
 		o.Word = "Complete"
 	case abandoned && current.DeletionTimestamp == nil:
@@ -86,6 +89,30 @@ func (j *job) over(o evidence.Observation, current *batchv1.Job, deleted bool, s
 	}
 	o.Ranks = j.unfetched(starts)
 	return o
+}
+
+// maxNamed is how many pods a detail names.
+const maxNamed = 3
+
+// wordless says what Kubernetes knows of ranks whose wrapper was killed: it says
+// nothing itself.
+func (j *job) wordless(starts [][]*podView) []string {
+	var said []string
+	for _, pods := range starts {
+		if len(pods) == 0 || j.Unwrapped || len(said) == maxNamed {
+			continue
+		}
+		p := pods[len(pods)-1]
+		end := p.terminated()
+		if end == nil || end.ExitCode == 0 || !p.began {
+			continue
+		}
+		if _, err := pod.DecodeMessage([]byte(end.Message)); err == nil {
+			continue
+		}
+		said = append(said, fmt.Sprintf("%s ended with exit code %d and left no word", p.name(), end.ExitCode))
+	}
+	return said
 }
 
 // whyRefused says why no pod of a job that has ended could start: it may have ended
