@@ -19,9 +19,9 @@ import (
 	"assay/pkg/verdict"
 )
 
-// waits is a script of which every rank says that it waits, and then waits to be
+// waitsForEnd is a script of which every rank says that it waits, and then waits to be
 // ended.
-const waits = `echo "rank $RANK waits"; while :; do sleep 0.1; done`
+const waitsForEnd = `echo "rank $RANK waits"; while :; do sleep 0.1; done`
 
 // awaitRanks waits until the ranks of the job wait to be ended, and their logs have
 // come.
@@ -78,20 +78,20 @@ func (s *k8sSite) explained(r judged) {
 	}
 }
 
-// told is the reason of a rank that was told to stop.
-const told = `RANK_SIGNAL rank \d \(node1\): rank \d \(node1\) was told to stop by SIGTERM`
+// toldToStop is the reason of a rank that was told to stop.
+const toldToStop = `RANK_SIGNAL rank \d \(node1\): rank \d \(node1\) was told to stop by SIGTERM`
 
 func TestK8sPodDeletedBySomebody(t *testing.T) {
 	t.Parallel()
 	s := newK8sSite(t)
-	s.manifest(nil, 2, workload{name: "job", script: "[ $RANK = 1 ] || { echo waits; sleep 3; exit 0; }; " + waits})
+	s.manifest(nil, 2, workload{name: "job", script: "[ $RANK = 1 ] || { echo waits; sleep 3; exit 0; }; " + waitsForEnd})
 	run := s.startRun()
 	s.awaitRanks(2)
 	pod := s.podOf(1)
 	s.kubectl("delete", "pod", pod, "--wait=false")
 	s.check(run.wait(), 6, "ERROR benchmark 1",
 		[]string{
-			"CANCELLED job: the job was cancelled by somebody outside this run", told,
+			"CANCELLED job: the job was cancelled by somebody outside this run", toldToStop,
 			`CANCELLED kubernetes: kubernetes said CANCELLED: rank 1 \(pod ` + pod + ` on node1\) was deleted by somebody while it ran`,
 		}, nil, []string{"0 node1 ended 0", "1 node1 ended 143 SIGTERM"})
 }
@@ -109,7 +109,7 @@ func TestK8sPodDeletedThatEndsWell(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newK8sSite(t)
-			s.manifest(c.k8s, 1, workload{name: "job", script: "trap 'exit 0' TERM; " + waits})
+			s.manifest(c.k8s, 1, workload{name: "job", script: "trap 'exit 0' TERM; " + waitsForEnd})
 			run := s.startRun()
 			s.awaitRanks(1)
 			s.kubectl("delete", "pod", s.podOf(0), "--wait=false")
@@ -133,28 +133,28 @@ func TestK8sJobDeletedBySomebody(t *testing.T) {
 	t.Run("without a metric", func(t *testing.T) {
 		t.Parallel()
 		s := newK8sSite(t)
-		s.manifest(nil, 2, workload{name: "job", script: waits})
+		s.manifest(nil, 2, workload{name: "job", script: waitsForEnd})
 		run := s.startRun()
 		s.awaitRanks(2)
 		s.kubectl("delete", "jobs", "--all", "--wait=false")
 		s.check(run.wait(), 6, "ERROR benchmark 1",
-			[]string{"CANCELLED job: the job was cancelled by somebody outside this run", told, told, said}, nil, ends)
+			[]string{"CANCELLED job: the job was cancelled by somebody outside this run", toldToStop, toldToStop, said}, nil, ends)
 		row := s.perf()[0]
 		s.same("perf.csv", []string{row["status"], row["verdict"], row["reason"]}, []string{"FAILURE", "ERROR", ".*cancelled by somebody.*"})
 	})
 	t.Run("after a metric", func(t *testing.T) {
 		t.Parallel()
 		s := newK8sSite(t)
-		s.manifest(nil, 2, workload{name: "job", script: "[ $RANK != 0 ] || echo performance: 7 tps; " + waits})
+		s.manifest(nil, 2, workload{name: "job", script: "[ $RANK != 0 ] || echo performance: 7 tps; " + waitsForEnd})
 		run := s.startRun()
 		s.awaitRanks(2)
 		s.kubectl("delete", "jobs", "--all", "--wait=false")
-		s.check(run.wait(), 0, "PASS benchmark 4", nil, []string{told, told, said}, ends)
+		s.check(run.wait(), 0, "PASS benchmark 4", nil, []string{toldToStop, toldToStop, said}, ends)
 	})
 	t.Run("at once", func(t *testing.T) {
 		t.Parallel()
 		s := newK8sSite(t)
-		s.manifest(map[string]any{"node_selector": map[string]any{"none": "such"}}, 2, workload{name: "job", script: waits})
+		s.manifest(map[string]any{"node_selector": map[string]any{"none": "such"}}, 2, workload{name: "job", script: waitsForEnd})
 		run := s.startRun()
 		s.eventually("the pods are there", func() bool { return len(s.pods("app.kubernetes.io/managed-by=assay")) == 2 })
 		s.kubectl("delete", "jobs", "--all", "--wait=false", "--cascade=background")
@@ -270,7 +270,7 @@ func (s *k8sSite) killWrapper(pod string) {
 func TestK8sWrapperKilled(t *testing.T) {
 	t.Parallel()
 	s := newK8sSite(t)
-	s.manifest(nil, 2, workload{name: "job", script: "[ $RANK = 1 ] || { echo waits; sleep 3; exit 0; }; echo performance: 7 tps; " + waits})
+	s.manifest(nil, 2, workload{name: "job", script: "[ $RANK = 1 ] || { echo waits; sleep 3; exit 0; }; echo performance: 7 tps; " + waitsForEnd})
 	run := s.startRun()
 	s.awaitRanks(2)
 	s.killWrapper(s.podOf(1))

@@ -30,6 +30,7 @@ type job struct {
 	follow  context.Context
 	absent  bool                 // the server has no such job
 	asked   bool                 // somebody of this process asked for its end
+	crowded bool                 // other jobs of this process have pods in its namespace, and will give back what they use
 	paused  bool                 // it was suspended after pods of it had been created
 	refused *refusal             // it was given up before its ranks could start
 	events  []string             // texts of events that tell why pods are not created

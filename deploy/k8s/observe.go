@@ -78,9 +78,15 @@ func (t *Target) look(ctx context.Context, refs []ref) ([]evidence.Observation, 
 	now := t.now()
 	out := make([]evidence.Observation, len(refs))
 	var act []*job
+	live := t.live()
 	for i, r := range refs {
 		j := t.tracked(r)
 		t.fetchAll(j)
+		others := live[j.space()]
+		if j.hasLivePods() {
+			others--
+		}
+		j.crowded = others > 0
 		out[i] = j.observe(now)
 		out[i].At = now.UTC()
 		if out[i].Phase.Over() && j.final == nil {
@@ -169,6 +175,35 @@ func (j *job) live(o evidence.Observation, current *batchv1.Job, starts [][]*pod
 	return o
 }
 
+// space is a namespace of a cluster.
+type space struct{ kubeconfig, context, namespace string }
+
+func (r ref) space() space { return space{r.Kubeconfig, r.Context, r.Namespace} }
+
+// live counts the jobs of each namespace that have pods which have not ended. The
+// caller holds the lock.
+func (t *Target) live() map[space]int {
+	live := map[space]int{}
+	for _, j := range t.jobs {
+		if j.hasLivePods() {
+			live[j.space()]++
+		}
+	}
+	return live
+}
+
+func (j *job) hasLivePods() bool {
+	if j.final != nil {
+		return false
+	}
+	for _, p := range j.pods {
+		if !p.over() {
+			return true
+		}
+	}
+	return false
+}
+
 // giveUp notes that a pod is not going to start.
 func (j *job) giveUp(starts [][]*podView, now time.Time) {
 	if j.refused != nil {
@@ -189,6 +224,7 @@ func (j *job) giveUp(starts [][]*podView, now time.Time) {
 	for _, e := range j.events {
 		// A service account of a new namespace may be about to be created.
 		hasty := strings.Contains(e, "error looking up service account") && j.held("no account", true, now) < imageAfter
+		hasty = hasty || strings.Contains(e, "exceeded quota") && j.crowded
 		if strings.HasPrefix(e, "FailedCreate") && !hasty && (strings.Contains(e, "forbidden") || strings.Contains(e, "denied") || strings.Contains(e, "invalid")) {
 			j.refused = &refusal{verdict.CodeLaunchRefused, "FailedCreate", "pods of the Job cannot be created: " + e}
 			return

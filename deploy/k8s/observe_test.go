@@ -30,6 +30,7 @@ type observed struct {
 	Vanished []string          `json:"vanished"` // and of those of which that was not seen
 	Events   []corev1.Event    `json:"events"`
 	Asked    bool              `json:"asked"`  // this process asked for the end of the job
+	Crowded  bool              `json:"crowded"` // other jobs have pods in the namespace
 	Absent   bool              `json:"absent"` // the server was asked and has no such job
 	Listed   bool              `json:"listed"` // the pods were listed after the end of the job
 	Age      map[string]int    `json:"age"`    // seconds for which what was seen has been so; "all"
@@ -100,6 +101,7 @@ func (c observed) job(objects []metav1.Object) *job {
 		}
 	}
 	j := newJob(r)
+	j.crowded = c.Crowded
 	j.asked, j.absent, j.events = c.Asked, c.Absent, warnings(slices.Clone(c.Events))
 	if c.Listed {
 		j.listed = time.Unix(1, 0)

@@ -16,7 +16,9 @@ import (
 // holds in this pod. Its variables of the env_file have come as those of the pod.
 func (p *inPod) place(submitted plan.Attempt) error {
 	p.attempt = submitted
-	p.shared = sharedWith(submitted)
+	// A rank that may be started again leaves its records in the pod: what an earlier
+	// start left in a shared directory would be in its way.
+	p.shared = sharedWith(submitted) && (submitted.Job.K8s == nil || submitted.Job.K8s.BackoffLimit == 0)
 	if !p.shared {
 		p.attempt.Dir = p.o.AttemptDir
 	}

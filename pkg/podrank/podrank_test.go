@@ -96,14 +96,17 @@ func TestUnshared(t *testing.T) {
 // attempt, and then nobody has to be told by the log.
 func TestShared(t *testing.T) {
 	for name, tt := range map[string]struct {
-		nonce  string
-		shared bool
+		nonce   string
+		backoff int
+		shared  bool
 	}{
-		"the same attempt": {"0123456789abcdef", true},
-		"another run":      {"fedcba9876543210", false},
+		"the same attempt":          {"0123456789abcdef", 0, true},
+		"another run":               {"fedcba9876543210", 0, false},
+		"ranks that may come again": {"0123456789abcdef", 2, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, "echo out")
+			f.attempt.Job.K8s.BackoffLimit = tt.backoff
 			there := f.attempt
 			there.Nonce = tt.nonce
 			before := filepath.Join(f.attempt.Dir, rundir.JobFile)
