@@ -127,4 +127,3 @@ func (s *site) nodeOf(job string, attempt, rank int) string {
 	}
 	return b.Node
 }
-

@@ -315,7 +315,7 @@ func sayNo(w http.ResponseWriter, code int, reason metav1.StatusReason, message 
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-		Code: int32(code), Reason: reason, Message: message, Details: details, //nolint:gosec // a code has three digits
+		Code: int32(code), Reason: reason, Message: message, Details: details,
 	})
 }
 

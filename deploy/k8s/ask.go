@@ -37,7 +37,7 @@ func (t *Target) act(ctx context.Context, j *job) error {
 		t.mu.Lock()
 		j.asked = err == nil
 		t.mu.Unlock()
-		return unasked("delete the "+j.kind()+" "+j.ref.Name, err)
+		return unasked("delete the "+j.kind()+" "+j.Name, err)
 	case unseen:
 		found, err := c.find(ctx, j.ref)
 		if notThere(err) || err == nil && string(found.UID) != j.UID { // else another has its name
@@ -46,7 +46,7 @@ func (t *Target) act(ctx context.Context, j *job) error {
 			t.mu.Unlock()
 			return nil
 		}
-		return unasked("get the "+j.kind()+" "+j.ref.Name, err)
+		return unasked("get the "+j.kind()+" "+j.Name, err)
 	case events:
 		return t.askEvents(ctx, c, j)
 	}
@@ -56,7 +56,7 @@ func (t *Target) act(ctx context.Context, j *job) error {
 // askEvents asks why a job has no pods.
 func (t *Target) askEvents(ctx context.Context, c *client, j *job) error {
 	var list corev1.EventList
-	name := j.ref.Name
+	name := j.Name
 	if now, _ := j.current(); now != nil {
 		name = now.Name
 	}

@@ -136,13 +136,6 @@ func kinds() *runtime.Scheme {
 	return s
 }
 
-// get reads an object.
-func (c *client) get(ctx context.Context, path string, into runtime.Object) error {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	return c.rest.Get().AbsPath(path).Do(ctx).Into(into)
-}
-
 // getRaw reads an object of any kind as JSON.
 func (c *client) getRaw(ctx context.Context, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)

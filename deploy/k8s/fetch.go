@@ -79,7 +79,8 @@ func (j *job) unfetched(starts [][]*podView) map[int]string {
 		if len(pods) == 0 {
 			continue
 		}
-		p, why := pods[len(pods)-1], ""
+		p := pods[len(pods)-1]
+		var why string
 		switch {
 		case p.fetch != nil && p.fetch.unread != "":
 			why = p.fetch.unread

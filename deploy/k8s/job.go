@@ -217,7 +217,7 @@ func (j *job) ownsUID(owner *metav1.OwnerReference) bool {
 	if !j.JobSet {
 		return string(owner.UID) == j.UID
 	}
-	return owner.Kind == "Job" && len(owner.Name) > len(j.ref.Name) && owner.Name[:len(j.ref.Name)+1] == j.ref.Name+"-"
+	return owner.Kind == "Job" && len(owner.Name) > len(j.Name) && owner.Name[:len(j.Name)+1] == j.Name+"-"
 }
 
 // current is the Job that is watched, and whether it was deleted; nil when none was
@@ -246,7 +246,7 @@ func (j *job) starts() [][]*podView {
 	for _, pods := range ranks {
 		slices.SortFunc(pods, func(a, b *podView) int {
 			return cmp.Or(cmp.Compare(a.starts(), b.starts()), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
-				first(a.leaving(), b.leaving()), first(a.over(), b.over()), cmp.Compare(a.Pod.Name, b.Pod.Name))
+				first(a.leaving(), b.leaving()), first(a.over(), b.over()), cmp.Compare(a.Name, b.Name))
 		})
 	}
 	return ranks
@@ -302,6 +302,6 @@ func (t *Target) Follow(ctx context.Context, a plan.Attempt, h deploy.Handle) {
 	}
 	t.mu.Unlock()
 	if !over {
-		_, _ = t.watch(r) // Observe tells what is wrong
+		_, _ = t.watch(r) //nolint:contextcheck // a watch is of many jobs, and ends with the last; Observe tells what is wrong
 	}
 }

@@ -34,7 +34,7 @@ func (s *session) keep() (unread string) {
 	p := s.seen()
 	err := s.keepBest(p)
 	if err != nil {
-		return fmt.Sprintf("what pod %s left could not be kept: %v", p.Pod.Name, err)
+		return fmt.Sprintf("what pod %s left could not be kept: %v", p.Name, err)
 	}
 	return ""
 }
@@ -197,12 +197,12 @@ func (s *session) keepBegin(p *podView) error {
 	if json.Unmarshal(s.log.Begin(), &b) == nil && b.Identity == s.attempt.Identity(s.rank) {
 		return s.writeJSON(rundir.BeginFile, b)
 	}
-	started := p.Pod.CreationTimestamp.Time
+	started := p.CreationTimestamp.Time
 	if status := p.terminated(); status != nil {
 		started = status.StartedAt.Time
 	}
 	return s.writeJSON(rundir.BeginFile, evidence.Begin{
-		Version: evidence.MarkerVersion, Identity: s.attempt.Identity(s.rank), Host: p.Pod.Name, Node: p.Spec.NodeName, StartedAt: started.UTC(),
+		Version: evidence.MarkerVersion, Identity: s.attempt.Identity(s.rank), Host: p.Name, Node: p.Spec.NodeName, StartedAt: started.UTC(),
 	})
 }
 

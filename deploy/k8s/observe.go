@@ -52,7 +52,7 @@ func (t *Target) Observe(ctx context.Context, handles []deploy.Handle) ([]eviden
 		if done {
 			continue
 		}
-		w, err := t.watch(r)
+		w, err := t.watch(r) //nolint:contextcheck // a watch is of many jobs, and ends with the last
 		if err != nil {
 			return nil, err
 		}
@@ -111,13 +111,13 @@ func (t *Target) look(ctx context.Context, refs []ref) ([]evidence.Observation, 
 
 // observe says what is known of a job now. It asks nobody.
 func (j *job) observe(now time.Time) evidence.Observation {
-	o := evidence.Observation{Source: "kubernetes", JobID: j.Namespace + "/" + j.ref.Name}
+	o := evidence.Observation{Source: "kubernetes", JobID: j.Namespace + "/" + j.Name}
 	current, deleted := j.current()
 	starts := j.starts()
 	o.Earlier, o.Nodes = j.earlier(starts), nodes(starts)
 	switch {
 	case current == nil && j.absent:
-		o.Phase, o.Detail = evidence.PhaseGone, fmt.Sprintf("the cluster has no %s %s in namespace %s any more", j.kind(), j.ref.Name, j.Namespace)
+		o.Phase, o.Detail = evidence.PhaseGone, fmt.Sprintf("the cluster has no %s %s in namespace %s any more", j.kind(), j.Name, j.Namespace)
 		return o
 	case current == nil:
 		o.Phase, o.Word, o.Detail = evidence.PhasePending, wordPending, strings.Join(j.events, "; ")

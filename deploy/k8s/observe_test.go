@@ -29,11 +29,11 @@ type observed struct {
 	Deleted  []string          `json:"deleted"`  // names of those that were seen to be deleted, in their last state
 	Vanished []string          `json:"vanished"` // and of those of which that was not seen
 	Events   []corev1.Event    `json:"events"`
-	Asked    bool              `json:"asked"`  // this process asked for the end of the job
+	Asked    bool              `json:"asked"`   // this process asked for the end of the job
 	Crowded  bool              `json:"crowded"` // other jobs have pods in the namespace
-	Absent   bool              `json:"absent"` // the server was asked and has no such job
-	Listed   bool              `json:"listed"` // the pods were listed after the end of the job
-	Age      map[string]int    `json:"age"`    // seconds for which what was seen has been so; "all"
+	Absent   bool              `json:"absent"`  // the server was asked and has no such job
+	Listed   bool              `json:"listed"`  // the pods were listed after the end of the job
+	Age      map[string]int    `json:"age"`     // seconds for which what was seen has been so; "all"
 	Want     struct {
 		Phase       evidence.Phase     `json:"phase"`
 		Word        string             `json:"word"`

@@ -103,4 +103,4 @@ func (r *renderer) jobSet(template corev1.PodTemplateSpec) map[string]any {
 }
 
 // clamp makes a number one that Kubernetes takes.
-func clamp(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) } //nolint:gosec // it is in range
+func clamp(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }

@@ -23,6 +23,7 @@ type rendered struct {
 const (
 	separator     = "---\n"
 	headerComment = "# What assay submits. kubectl apply -f takes it too.\n"
+	//nolint:gosec // it is about secrets, and none
 	secretComment = "# The values of the env_file and of variables that look like secrets are put in when the job is submitted.\n"
 )
 
@@ -140,7 +141,7 @@ func (o *rendered) add(doc []byte) error {
 		return err
 	}
 	var into any
-	taken := false
+	var taken bool
 	switch kind.Kind {
 	case "Service":
 		taken = o.Service != nil

@@ -41,7 +41,7 @@ func newSession(t *Target, j *job, p *podView, rank, at int) *session {
 	if f.isOver {
 		close(f.ended)
 	}
-	return &session{t: t, j: j, p: p, f: f, pod: p.Pod.Name, attempt: *j.attempt, rank: rank, at: at}
+	return &session{t: t, j: j, p: p, f: f, pod: p.Name, attempt: *j.attempt, rank: rank, at: at}
 }
 
 // run fetches, and returns why a rank without records could not be read.

@@ -83,7 +83,7 @@ func (p *podView) name() string {
 	if p.Spec.NodeName != "" {
 		where = " on " + p.Spec.NodeName
 	}
-	return fmt.Sprintf("rank %d (pod %s%s)", p.rank(), p.Pod.Name, where)
+	return fmt.Sprintf("rank %d (pod %s%s)", p.rank(), p.Name, where)
 }
 
 // trouble is the heaviest of what is said of a pod besides the end of its workload;

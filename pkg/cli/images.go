@@ -236,5 +236,6 @@ func (a *app) tellImage(e imagebuild.Event) {
 		fmt.Fprintf(a.Err, "pushed %s in %s, %s\n", e.Image, took, e.Detail)
 	case imagebuild.PushFailed:
 		fmt.Fprintf(a.Err, "failed to push %s after %s\n", e.Image, took)
+	case imagebuild.Unknown:
 	}
 }
