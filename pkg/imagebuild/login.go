@@ -138,7 +138,7 @@ func copyConfigFile(from, to, host string) error {
 	if data, err = json.Marshal(config); err != nil {
 		return err
 	}
-	return os.WriteFile(to, data, 0o600) //nolint:gosec // the directory is ours
+	return os.WriteFile(to, data, 0o600)
 }
 
 // copyAuth copies the file in which podman keeps logins, when there is one.
@@ -157,5 +157,5 @@ func copyAuth(env []string, to string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, data, 0o600)
+	return os.WriteFile(to, data, 0o600) //nolint:gosec // the directory is ours
 }
