@@ -35,7 +35,9 @@ demo: build
 	bin/assay lint build_manifest.json; \
 	bin/assay run -m build_manifest.json
 
-test: test-unit test-slurm test-docker test-k8s
+# The tests against clusters mostly wait, so they do that at the same time.
+test: test-unit
+	$(MAKE) -j3 --keep-going --output-sync=target test-slurm test-docker test-k8s
 
 test-unit:
 	go test ./...

@@ -333,7 +333,7 @@ func podOf(j *batchv1.Job, rank int) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: apiNamespace, UID: types.UID("uid-" + name),
+			Name: name + "-x", Namespace: apiNamespace, UID: types.UID("uid-" + name),
 			Annotations:     map[string]string{batchv1.JobCompletionIndexAnnotation: strconv.Itoa(rank)},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: j.Name, UID: j.UID, Controller: new(true)}},
 		},

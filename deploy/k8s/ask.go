@@ -56,10 +56,15 @@ func (t *Target) act(ctx context.Context, j *job) error {
 // askEvents asks why a job has no pods.
 func (t *Target) askEvents(ctx context.Context, c *client, j *job) error {
 	var list corev1.EventList
+	t.mu.Lock()
 	name := j.Name
 	if now, _ := j.current(); now != nil {
 		name = now.Name
 	}
+	if p := j.mounting(); p != nil && !j.lacksPods() {
+		name = p.Name
+	}
+	t.mu.Unlock()
 	err := c.list(ctx, apiCore+j.Namespace+"/events", "", "involvedObject.name="+name, &list)
 	if apierrors.IsForbidden(err) {
 		return nil // it would be good to know, and can be done without
@@ -116,7 +121,23 @@ func withoutName(said string) string {
 func (j *job) needsEvents(now time.Time) bool {
 	o, deleted := j.current()
 	podless := !deleted && (o == nil && j.JobSet || o != nil && !suspended(o) && o.DeletionTimestamp == nil && j.lacksPods() && !ended(o))
-	return j.held("podless", podless, now) >= podlessAfter && now.Sub(j.askedAt) >= lookAgain
+	slow := j.held("mounting", j.mounting() != nil, now) >= mountAfter
+	return (j.held("podless", podless, now) >= podlessAfter || slow) && now.Sub(j.askedAt) >= lookAgain
+}
+
+// mounting is a pod that has a node and does not start, and does not say why: a volume
+// may be what it waits for.
+func (j *job) mounting() *podView {
+	for _, pods := range j.starts() {
+		if len(pods) == 0 {
+			continue
+		}
+		p := pods[len(pods)-1]
+		if word, _ := p.waits(); p.Spec.NodeName != "" && !p.started() && !p.over() && !p.leaving() && word == "" {
+			return p
+		}
+	}
+	return nil
 }
 
 // lacksPods reports whether a rank has no pod.

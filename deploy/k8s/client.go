@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -97,7 +98,7 @@ func newClient(opt Options, kubeconfig, kubecontext string) (*client, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubecontext})
 	cfg, err := loader.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w: no cluster can be asked: %s; name a kubeconfig in the k8s block or in KUBECONFIG", deploy.ErrUnavailable, deploy.ErrNoTool, sentence(err))
+		return nil, fmt.Errorf("%w: %w: no cluster can be asked: %s", deploy.ErrUnavailable, deploy.ErrNoTool, noConfig(err, rules))
 	}
 	namespace, _, err := loader.Namespace()
 	if err != nil {
@@ -114,6 +115,27 @@ func newClient(opt Options, kubeconfig, kubecontext string) (*client, error) {
 		return nil, fmt.Errorf("%w: the kubeconfig cannot be used: %s", deploy.ErrUnavailable, sentence(err))
 	}
 	return c, nil
+}
+
+// noConfig says why there is no cluster to ask, and what to do about it.
+func noConfig(err error, rules *clientcmd.ClientConfigLoadingRules) string {
+	files := rules.Precedence
+	if rules.ExplicitPath != "" {
+		files = []string{rules.ExplicitPath}
+	}
+	there := slices.DeleteFunc(slices.Clone(files), func(path string) bool {
+		_, err := os.Stat(path)
+		return err != nil
+	})
+	switch {
+	case len(there) > 0 && clientcmd.IsContextNotFound(err):
+		return sentence(err) + "; kubectl config get-contexts lists those of " + strings.Join(there, ", ")
+	case len(there) > 0:
+		return sentence(err) + "; see " + strings.Join(there, ", ")
+	case len(files) > 0:
+		return "there is no kubeconfig " + strings.Join(files, ", ") + "; name one in the k8s block or in KUBECONFIG"
+	}
+	return sentence(err) + "; name a kubeconfig in the k8s block or in KUBECONFIG"
 }
 
 // kubeconfigs are the files that kubectl would read.

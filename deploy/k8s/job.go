@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -30,6 +31,7 @@ type job struct {
 	follow  context.Context
 	absent  bool                 // the server has no such job
 	asked   bool                 // somebody of this process asked for its end
+	partial bool                 // not all that a rank left could be brought here
 	crowded bool                 // other jobs of this process have pods in its namespace, and will give back what they use
 	paused  bool                 // it was suspended after pods of it had been created
 	refused *refusal             // it was given up before its ranks could start
@@ -153,15 +155,23 @@ func (j *job) update(o any, deleted bool) {
 			j.gone[o.UID] = deleted
 		}
 	case *corev1.Pod:
-		owner := metav1.GetControllerOf(o)
-		if owner == nil || !j.ownsUID(owner) {
-			return
-		}
-		if j.pods[o.UID] == nil {
+		if j.pods[o.UID] == nil { // one that is known stays so: a Job may be deleted and leave its pods
+			owner := metav1.GetControllerOf(o)
+			if owner == nil || !j.ownsUID(owner) || !namedBy(o, owner.Name) {
+				return
+			}
 			j.pods[o.UID] = &podView{}
 		}
 		j.pods[o.UID].see(o, deleted)
 	}
+}
+
+// namedBy reports whether a pod has a name that the Job gives: a copy of a pod that
+// somebody made is no start of a rank. Long names are cut by Kubernetes.
+func namedBy(o *corev1.Pod, job string) bool {
+	const longest = 58 // of what a name is made from
+	prefix := job + "-" + o.Annotations[batchv1.JobCompletionIndexAnnotation] + "-"
+	return len(prefix) > longest || strings.HasPrefix(o.Name, prefix)
 }
 
 // known lists the versions of the objects of a job that are there as far as is known.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -14,6 +15,8 @@ import (
 
 	"assay/pkg/durable"
 	"assay/pkg/evidence"
+	"assay/pkg/phrase"
+	"assay/pkg/plan"
 	"assay/pkg/pod"
 	"assay/pkg/regular"
 	"assay/pkg/rundir"
@@ -36,7 +39,19 @@ func (s *session) keep() (unread string) {
 	if err != nil {
 		return fmt.Sprintf("what pod %s left could not be kept: %v", p.Name, err)
 	}
-	return ""
+	return s.complaint(p)
+}
+
+// complaint is what the wrapper said of a rank whose end it could not record.
+func (s *session) complaint(p *podView) string {
+	status := p.terminated()
+	if status == nil || s.attempt.Job.K8s.Unwrapped || !strings.HasPrefix(status.Message, "assay rank ") {
+		return ""
+	}
+	if _, err := os.Stat(filepath.Join(s.dir(), rundir.EndFile)); err == nil {
+		return ""
+	}
+	return fmt.Sprintf("the wrapper in pod %s said: %s", p.Name, phrase.Line(status.Message))
 }
 
 func (s *session) keepBest(p *podView) error {
@@ -84,6 +99,14 @@ func (s *session) keepArchive() (bool, error) {
 	if err == nil && end.Identity != s.attempt.Identity(s.rank) {
 		err = errors.New("what the log holds is of another rank or run")
 	}
+	if err == nil {
+		p := s.seen()
+		if err = contradiction(end, p); err == nil {
+			if m := s.told(p); m != nil && (m.End.ExitCode != end.ExitCode || m.End.Outcome != end.Outcome) {
+				err = fmt.Errorf("it says that the rank exited %d, and the termination message says %d", end.ExitCode, m.End.ExitCode)
+			}
+		}
+	}
 	if err != nil {
 		if s.problem == "" {
 			s.problem = err.Error()
@@ -102,8 +125,16 @@ func (s *session) keepArchive() (bool, error) {
 			return false, err
 		}
 	}
-	leftOut(&end, omitted)
+	if !s.onVolume(end) {
+		leftOut(&end, omitted)
+	}
 	return true, s.writeJSON(rundir.EndFile, end)
+}
+
+// onVolume reports whether everything of the rank lies on a results volume.
+func (s *session) onVolume(end evidence.End) bool {
+	has := slices.ContainsFunc(s.attempt.Job.K8s.Volumes, func(v plan.Volume) bool { return v.Results })
+	return has && !strings.Contains(end.Lost, "results volume")
 }
 
 // leftOut names what could not be sent. Without its results a rank has lost
@@ -118,16 +149,45 @@ func leftOut(end *evidence.End, omitted []pod.Omitted) {
 	}
 }
 
-// keepMessage writes down what the termination message says.
-func (s *session) keepMessage(p *podView) (bool, error) {
+// killed is the exit code of a container that was killed, also after its rank had
+// told its end.
+const killed = 137
+
+// contradiction is the error when the end that a rank told is not the one that
+// Kubernetes saw: the wrapper exits with what it records, and a workload that may do
+// anything in its container can forge the one and not the other.
+func contradiction(end evidence.End, p *podView) error {
+	status := p.terminated()
+	if status == nil || status.Reason != "Completed" && status.Reason != "Error" && status.Reason != wordOOM ||
+		int(status.ExitCode) == end.ExitCode || status.ExitCode == killed {
+		return nil
+	}
+	return fmt.Errorf("it says that the rank exited %d, and Kubernetes says %d", end.ExitCode, status.ExitCode)
+}
+
+// told is the end in the termination message of a pod, nil when there is none that is
+// of this rank.
+func (s *session) told(p *podView) *pod.Message {
 	status := p.terminated()
 	if status == nil || status.Message == "" || s.attempt.Job.K8s.Unwrapped {
-		return false, nil
+		return nil
 	}
 	m, err := pod.DecodeMessage([]byte(status.Message))
 	if err != nil || m.End.Identity != s.attempt.Identity(s.rank) {
+		return nil
+	}
+	return &m
+}
+
+// keepMessage writes down what the termination message says.
+func (s *session) keepMessage(p *podView) (bool, error) {
+	m := s.told(p)
+	if m == nil || contradiction(m.End, p) != nil {
 		return false, nil
 	}
+	s.t.mu.Lock()
+	s.j.partial = true
+	s.t.mu.Unlock()
 	why := s.problem
 	if why == "" {
 		why = "its log ended before them"
@@ -195,6 +255,7 @@ func writeRefusal(attemptDir string, end evidence.End, r refusal) error {
 func (s *session) keepBegin(p *podView) error {
 	var b evidence.Begin
 	if json.Unmarshal(s.log.Begin(), &b) == nil && b.Identity == s.attempt.Identity(s.rank) {
+		b.By = Name
 		return s.writeJSON(rundir.BeginFile, b)
 	}
 	started := p.CreationTimestamp.Time
@@ -202,7 +263,7 @@ func (s *session) keepBegin(p *podView) error {
 		started = status.StartedAt.Time
 	}
 	return s.writeJSON(rundir.BeginFile, evidence.Begin{
-		Version: evidence.MarkerVersion, Identity: s.attempt.Identity(s.rank), Host: p.Name, Node: p.Spec.NodeName, StartedAt: started.UTC(),
+		Version: evidence.MarkerVersion, Identity: s.attempt.Identity(s.rank), Host: p.Name, Node: p.Spec.NodeName, StartedAt: started.UTC(), By: Name,
 	})
 }
 

@@ -53,6 +53,11 @@ func (s *session) lines(body io.Reader) (n int64, err error) {
 			s.since = s.log.Line(line)
 			whole = line[len(line)-1] == '\n'
 		}
+		if !s.begun && s.log.Begun() {
+			s.begun = true
+			_ = s.keepBegin(s.seen()) // it shows that the rank runs; the end has it too
+			s.t.notify()
+		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 		case errors.Is(err, io.EOF):

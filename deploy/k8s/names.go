@@ -27,11 +27,11 @@ const manager = "assay"
 // objectName is the name of a job's objects. Pods and their host names are made of
 // it, so it leaves room for an index in the 63 characters of a DNS label.
 func objectName(a plan.Attempt) string {
-	const room = 30
+	const room, mark = 30, 7
 	job := strings.Trim(dnsLabel(a.Job.ID), "-")
-	if len(job) > room {
+	if job != a.Job.ID || len(job) > room { // else another entry of the run might have the same name
 		sum := sha256.Sum256([]byte(a.Job.ID))
-		job = strings.Trim(job[:room-7], "-") + "-" + hex.EncodeToString(sum[:3])
+		job = strings.Trim(job[:min(len(job), room-mark)], "-") + "-" + hex.EncodeToString(sum[:3])
 	}
 	name := "assay-" + a.Nonce[:min(len(a.Nonce), 10)]
 	if job != "" {
@@ -56,6 +56,7 @@ func dnsLabel(s string) string {
 // labelValue makes a text of what the value of a label may be: 63 characters of
 // letters, digits, '-', '_' and '.', the first and the last a letter or a digit.
 func labelValue(s string) string {
+	whole := s
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
@@ -63,7 +64,12 @@ func labelValue(s string) string {
 		}
 		return '_'
 	}, s)
-	return strings.Trim(s[:min(len(s), 63)], "-_.")
+	s = strings.Trim(s[:min(len(s), 63)], "-_.")
+	if s != whole { // else another text might become the same label
+		sum := sha256.Sum256([]byte(whole))
+		s = strings.Trim(s[:min(len(s), 63-7)]+"-"+hex.EncodeToString(sum[:3]), "-_.")
+	}
+	return s
 }
 
 // labels are the labels of every object of a job.

@@ -28,6 +28,9 @@ const (
 	imageAfter = 20 * time.Second
 	// podlessAfter is how long a Job may have no pods before its events are asked why.
 	podlessAfter = time.Second
+	// mountAfter is how long a pod with a node may take to start before its events are
+	// asked why.
+	mountAfter = 10 * time.Second
 	// lostAfter is how long a pod that was told to go may take beyond its grace before
 	// its node counts as lost.
 	lostAfter = 60 * time.Second
@@ -226,6 +229,9 @@ func (j *job) giveUp(starts [][]*podView, now time.Time) {
 		hasty := strings.Contains(e, "error looking up service account") && j.held("no account", true, now) < imageAfter
 		hasty = hasty || strings.Contains(e, "exceeded quota") && j.crowded
 		if strings.HasPrefix(e, "FailedCreate") && !hasty && (strings.Contains(e, "forbidden") || strings.Contains(e, "denied") || strings.Contains(e, "invalid")) {
+			if strings.Contains(e, "violates PodSecurity") {
+				e += "; pod_security: restricted in the k8s block gives pods what the restricted profile wants"
+			}
 			j.refused = &refusal{verdict.CodeLaunchRefused, "FailedCreate", "pods of the Job cannot be created: " + e}
 			return
 		}

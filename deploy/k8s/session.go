@@ -30,6 +30,7 @@ type session struct {
 	live    *os.File  // the rank's stdout while it runs
 	problem string    // why the log may be incomplete
 	expires time.Time // when the log is no longer tried for
+	begun   bool      // the begin of the rank is written down
 	kept    bool
 }
 

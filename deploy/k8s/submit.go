@@ -135,7 +135,7 @@ func (c *client) createJob(ctx context.Context, r ref, objects rendered) (uid st
 	}
 	if apierrors.IsAlreadyExists(err) {
 		found, ferr := c.find(ctx, r)
-		if ferr == nil && found.Annotations[labelNonce] == r.Nonce {
+		if ferr == nil && found.Annotations[labelNonce] == r.Nonce && found.Annotations[labelJob] == objects.ConfigMap.Annotations[labelJob] {
 			return string(found.UID), nil
 		}
 	}
@@ -210,7 +210,7 @@ func (t *Target) Find(ctx context.Context, a plan.Attempt) (deploy.Handle, bool,
 		return deploy.Handle{}, false, nil
 	case err != nil:
 		return deploy.Handle{}, false, unasked(what, err)
-	case meta.Annotations[labelNonce] != a.Nonce:
+	case meta.Annotations[labelNonce] != a.Nonce || meta.Annotations[labelJob] != a.Job.ID:
 		return deploy.Handle{}, false, nil
 	}
 	r.UID = string(meta.UID)
@@ -260,20 +260,30 @@ func (t *Target) Clean(ctx context.Context, a plan.Attempt, h deploy.Handle, pas
 	if err != nil {
 		return err
 	}
+	t.mu.Lock()
+	partial := t.tracked(r).partial
+	t.mu.Unlock()
+	if partial && a.Job.K8s.Cleanup == "on_success" {
+		return nil // the rest of it is in its pods
+	}
 	t.asked(r)
 	return unasked(fmt.Sprintf("delete the %s %s in namespace %s", r.kind(), r.Name, r.Namespace),
 		c.remove(ctx, r.path(), r.UID, metav1.DeletePropagationBackground))
 }
 
-// List implements deploy.Lister: the jobs of assay in the namespace of the context
-// that kubectl would use.
+// List implements deploy.Lister: the jobs of assay in all namespaces, or, where this
+// user may not list those, in the one of the context that kubectl would use.
 func (t *Target) List(ctx context.Context) ([]deploy.Listed, error) {
 	c, err := t.client("", "")
 	if err != nil {
 		return nil, err
 	}
 	var jobs batchv1.JobList
-	if err := c.list(ctx, apiBatch+c.namespace+"/jobs", labelManager+"="+manager, "", &jobs); err != nil {
+	err = c.list(ctx, "/apis/batch/v1/jobs", labelManager+"="+manager, "", &jobs)
+	if apierrors.IsForbidden(err) {
+		err = c.list(ctx, apiBatch+c.namespace+"/jobs", labelManager+"="+manager, "", &jobs)
+	}
+	if err != nil {
 		return nil, unasked("list jobs in namespace "+c.namespace, err)
 	}
 	var found []deploy.Listed

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,7 +84,11 @@ func (a *app) render(ctx context.Context, f runFlags) error {
 }
 
 func (a *app) printRendered(j plan.Job, files map[string]string) error {
-	if _, err := fmt.Fprint(a.Out, plan.Describe(j)); err != nil {
+	text := plan.Describe(j)
+	if len(files) > 0 { // what is printed can be handed to who reads the files
+		text = "# " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n# ") + "\n"
+	}
+	if _, err := fmt.Fprint(a.Out, text); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {

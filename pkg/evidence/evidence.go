@@ -33,6 +33,7 @@ type Begin struct {
 	Node      string    `json:"node"` // the scheduler's name of the node; the host where there is none
 	PID       int       `json:"pid"`  // of the wrapper
 	StartedAt time.Time `json:"started_at"`
+	By        string    `json:"by,omitempty"` // who wrote this for a rank that writes elsewhere: the target's name
 }
 
 // Outcome says how a rank's workload ended.

@@ -53,6 +53,10 @@ type inPod struct {
 	sender   *pod.Sender
 }
 
+// signalled is the first exit code that stands for a signal: who was told to stop
+// stays for nobody.
+const signalled = 128
+
 // Run runs the rank that the pod is for. The exit code and the error are those of
 // rank.Run.
 func Run(ctx context.Context, o Options) (int, error) {
@@ -62,12 +66,21 @@ func Run(ctx context.Context, o Options) (int, error) {
 		p.tell(err)
 		return int(exitcode.Of(err)), err
 	}
-	code, err := rank.Run(ctx, p.rankOptions())
+	opt := p.rankOptions()
+	if opt.Signals == nil {
+		opt.Signals = rank.Listen()
+	}
+	meeting := p.meet(ctx, &opt)
+	defer meeting.leave()
+	code, err := rank.Run(ctx, opt)
 	if err != nil {
 		p.tell(err)
 		return code, err
 	}
 	p.handOver()
+	if code < signalled {
+		meeting.linger(ctx, opt.Signals)
+	}
 	return code, nil
 }
 

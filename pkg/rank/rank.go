@@ -65,6 +65,9 @@ type Options struct {
 	Resolve Resolver
 	// Host is the name of this host in the markers; empty: as it calls itself.
 	Host string
+	// RootFound is called by every rank but 0 once the name of rank 0 has resolved;
+	// nil: nothing is.
+	RootFound func()
 	// Began is called once the begin marker is durable; nil: nothing is.
 	Began func(evidence.Begin)
 	// EchoOut and EchoErr get the output of the workload and of the scripts around
@@ -87,7 +90,7 @@ func Run(ctx context.Context, o Options) (int, error) {
 		o.Stderr = io.Discard
 	}
 	if o.Signals == nil {
-		o.Signals = listen()
+		o.Signals = Listen()
 	}
 	attempt, err := readJob(o.JobFile, o.Rank)
 	if err != nil {

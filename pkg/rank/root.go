@@ -61,6 +61,9 @@ func (w *wrapper) awaitRoot(ctx context.Context) bool {
 			w.options.MasterAddr, limit.Seconds(), err)
 		return false
 	}
+	if w.options.RootFound != nil {
+		w.options.RootFound()
+	}
 	w.note("%s resolves after %s", w.options.MasterAddr, phrase.Seconds(time.Since(began).Seconds()))
 	return true
 }

@@ -20,11 +20,11 @@ const stopSignal = syscall.SIGTERM
 // up on a process that the kernel does not end.
 const killRounds = 5
 
-// listen catches, from now to the end of the process, whatever would end it before
+// Listen catches, from now to the end of the process, whatever would end it before
 // its end marker is durable. What tells the wrapper to stop arrives on the
 // channel. Nobody reads it before there is something to stop, and after: what
 // arrives then does nothing.
-func listen() <-chan os.Signal {
+func Listen() <-chan os.Signal {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a reader that went away
 	c := make(chan os.Signal, 16)
 	signal.Notify(c, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)

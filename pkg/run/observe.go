@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -14,6 +15,9 @@ import (
 	"assay/pkg/verdict"
 )
 
+// lackingAfter is how often a target is asked without what it takes to ask it.
+const lackingAfter = 3
+
 // observe asks the target about all active jobs at once, and finishes those that
 // have ended. A signal cuts the question short.
 func (d *Driver) observe(ctx context.Context, f *flight) (ended, stop bool) {
@@ -24,6 +28,10 @@ func (d *Driver) observe(ctx context.Context, f *flight) (ended, stop bool) {
 	if err != nil {
 		f.failures++
 		d.notice("target %s could not be asked (%d in a row): %s", d.Target.Name(), f.failures, deploy.Said(err))
+		if errors.Is(err, deploy.ErrNoTool) && f.failures >= lackingAfter { // it does not come by waiting
+			f.errs = append(f.errs, fmt.Errorf("target %s cannot be asked from here: %s", d.Target.Name(), deploy.Said(err)))
+			return false, true
+		}
 		return false, ctx.Err() != nil
 	}
 	f.failures = 0

@@ -80,6 +80,8 @@ func (f *facts) fault(r evidence.Rank) *fault {
 		return bad(classUnreadable, CodeEvidenceUnreadable, "left no record that can be read: %s", r.Unreadable)
 	case r.State == evidence.RankLost && f.e.Cancel != nil:
 		return bad(classCancelled, CodeCancelled, "reported no end after the run was cancelled by %s", f.e.Cancel.By)
+	case f.gone() && f.e.Cancel != nil && r.State == evidence.RankNotStarted:
+		return bad(classCancelled, CodeCancelled, "left no record: the run was cancelled by %s", f.e.Cancel.By)
 	case f.gone() && r.State != evidence.RankUnknown:
 		return bad(classUnreadable, CodeSchedUnknown, "%s, and %s cannot say how the job ended", leftSoFar(r), schedulerName(f.e.Scheduler))
 	case r.State == evidence.RankLost, r.State == evidence.RankRunning:

@@ -1,0 +1,170 @@
+package podrank
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"assay/pkg/rank"
+)
+
+// The name of a pod goes with it. A rank that starts late would look in vain for a
+// rank 0 that is done, and could not tell it from one that has yet to come. So the
+// others come by at rank 0 when they have found its name, and rank 0 stays until
+// they have: it holds nothing up, for the job goes on for as long as they do.
+//
+// Nothing depends on it. Where networks do not let them come by, rank 0 goes after a
+// while, and who finds no name is where it would be without all this.
+
+const (
+	knockPause = 500 * time.Millisecond // between attempts to come by
+	talkLimit  = 2 * time.Second        // for one of them
+	maxKnock   = 256                    // bytes of a greeting
+)
+
+// meeting is the place at rank 0, or the way there.
+type meeting struct {
+	stop context.CancelFunc
+	door net.Listener
+	stay time.Duration // how long rank 0 stays at most
+
+	mu      sync.Mutex
+	missing map[int]bool // ranks that have not come by
+	all     chan struct{}
+}
+
+// meet opens the door of rank 0, or has another rank come by once it knows where.
+func (p *inPod) meet(ctx context.Context, opt *rank.Options) *meeting {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	m := &meeting{stop: stop, stay: opt.RootWait, missing: map[int]bool{}, all: make(chan struct{})}
+	job := p.attempt.Job
+	if job.WorldSize < 2 || opt.RootWait <= 0 || opt.MasterPort < 2 {
+		return m
+	}
+	// The port below the one where the workload's ranks meet: both sides know it.
+	port := strconv.Itoa(opt.MasterPort - 1)
+	if p.rank != 0 {
+		opt.RootFound = func() {
+			go knock(ctx, net.JoinHostPort(opt.MasterAddr, port), p.greeting(p.rank))
+		}
+		return m
+	}
+	door, err := new(net.ListenConfig).Listen(ctx, "tcp", ":"+port)
+	if err != nil { // the workload's own business is more important
+		p.say("the other ranks cannot come by, so this pod ends with its workload: %v", err)
+		return m
+	}
+	m.door = door
+	for n := 1; n < job.WorldSize; n++ {
+		m.missing[n] = true
+	}
+	go m.receive(p)
+	return m
+}
+
+// greeting is what a rank says at the door.
+func (p *inPod) greeting(rank int) string {
+	return fmt.Sprintf("assay %s %s %d\n", p.attempt.Nonce, p.attempt.Job.ID, rank)
+}
+
+// knock comes by at rank 0, whose process may start later than its name is there.
+func knock(ctx context.Context, addr, greeting string) {
+	for ctx.Err() == nil {
+		if saidHello(ctx, addr, greeting) {
+			return
+		}
+		select {
+		case <-time.After(knockPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func saidHello(ctx context.Context, addr, greeting string) bool {
+	conn, err := (&net.Dialer{Timeout: talkLimit}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	if conn.SetDeadline(time.Now().Add(talkLimit)) != nil {
+		return false
+	}
+	if _, err := io.WriteString(conn, greeting); err != nil {
+		return false
+	}
+	answer, err := bufio.NewReader(io.LimitReader(conn, maxKnock)).ReadString('\n')
+	return err == nil && answer == "welcome\n"
+}
+
+// receive lets the ranks come by until the door is closed.
+func (m *meeting) receive(p *inPod) {
+	for {
+		conn, err := m.door.Accept()
+		if err != nil {
+			return
+		}
+		go m.greet(conn, p)
+	}
+}
+
+func (m *meeting) greet(conn net.Conn, p *inPod) {
+	defer conn.Close()
+	if conn.SetDeadline(time.Now().Add(talkLimit)) != nil {
+		return
+	}
+	said, err := bufio.NewReader(io.LimitReader(conn, maxKnock)).ReadString('\n')
+	if err != nil {
+		return
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(said[strings.LastIndexByte(said, ' ')+1:]))
+	if err != nil || said != p.greeting(n) {
+		return
+	}
+	if _, err := io.WriteString(conn, "welcome\n"); err == nil {
+		m.came(n)
+	}
+}
+
+// came notes that a rank came by.
+func (m *meeting) came(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if delete(m.missing, n); len(m.missing) == 0 {
+		select {
+		case <-m.all:
+		default:
+			close(m.all)
+		}
+	}
+}
+
+// linger keeps the pod of rank 0 until all ranks have come by, for a while, unless it
+// is told to stop.
+func (m *meeting) linger(ctx context.Context, signals <-chan os.Signal) {
+	if m.door == nil {
+		return
+	}
+	timer := time.NewTimer(m.stay)
+	defer timer.Stop()
+	select {
+	case <-m.all:
+	case <-timer.C:
+	case <-signals:
+	case <-ctx.Done():
+	}
+}
+
+// leave closes the door, and ends the way there.
+func (m *meeting) leave() {
+	m.stop()
+	if m.door != nil {
+		_ = m.door.Close() // nothing is written to it
+	}
+}
