@@ -12,7 +12,7 @@ import (
 	"assay/pkg/plan"
 )
 
-func attemptOf(id string) plan.Attempt {
+func attemptNamed(id string) plan.Attempt {
 	return plan.Attempt{RunID: "r", Nonce: "0123456789abcdef", Number: 1, Job: plan.Job{ID: id}}
 }
 
@@ -21,7 +21,7 @@ func TestNamesDoNotCollide(t *testing.T) {
 	ids := []string{"m.1", "m-1", "m_1", "M-1", "m-1-", "-m-1", "é", "ü", "llama-3.1-70b-instruct-on-eight-nodes", "llama-3.1-70b-instruct-on-eight-nodez"}
 	names, jobs := map[string]string{}, map[string]string{}
 	for _, id := range ids {
-		a := attemptOf(id)
+		a := attemptNamed(id)
 		name, label := objectName(a), labels(a)[labelJob]
 		if other, taken := names[name]; taken {
 			t.Errorf("%q and %q are both %s", id, other, name)
@@ -35,7 +35,7 @@ func TestNamesDoNotCollide(t *testing.T) {
 
 func TestNamesAreValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := attemptOf(rapid.String().Draw(t, "id"))
+		a := attemptNamed(rapid.String().Draw(t, "id"))
 		name := objectName(a) + "-1000"
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 			t.Fatalf("%q: %v", name, problems)
