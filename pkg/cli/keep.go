@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"strconv"
@@ -37,9 +38,21 @@ func (a *app) tellKept(ctx context.Context, r *rundir.Run, jobs []plan.Job) {
 			}
 		}
 		for _, k := range j.Ranks {
-			if k.State == evidence.RankEnded {
-				a.notice(fmt.Sprintf("rank %d on %s: %s", k.Rank, k.Node, container.HowToEnter(engine, container.Name(r.Ledger.Nonce, j.ID, attempt, k.Rank))))
+			name := container.Name(r.Ledger.Nonce, j.ID, attempt, k.Rank)
+			if k.State == evidence.RankEnded && (r.Ledger.Target != "local" || a.mayBeThere(ctx, engine, name)) {
+				a.notice(fmt.Sprintf("rank %d on %s: %s", k.Rank, k.Node, container.HowToEnter(engine, name)))
 			}
 		}
 	}
+}
+
+// mayBeThere reports whether a container of this machine is there; it says no only
+// when it is sure.
+func (a *app) mayBeThere(ctx context.Context, engine, name string) bool {
+	cli, err := container.Find(ctx, a.Env, engine)
+	if err != nil {
+		return true
+	}
+	_, err = cli.State(ctx, name)
+	return !errors.Is(err, container.ErrGone)
 }

@@ -86,11 +86,10 @@ func (c CLI) Ensure(ctx context.Context, i Image, locks Locks, pulling func(name
 	if pulling != nil {
 		pulling(i.pullName())
 	}
-	_, pullErr := c.Output(ctx, "pull", "--quiet", i.pullName())
+	h, pullErr, err := c.pull(ctx, i)
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	h, err := c.inspect(ctx, i.pullName())
 	switch {
 	case pullErr == nil && err != nil:
 		return "", fmt.Errorf("image %s was pulled, and then %w", i.pullName(), err)
@@ -101,6 +100,37 @@ func (c CLI) Ensure(ctx context.Context, i Image, locks Locks, pulling func(name
 	}
 	return "", fmt.Errorf("image %s is not the one of the manifest: it is %s here, and %s was recorded; build and push it again, "+
 		"or remove docker_sha and image_id from its entry to take whatever has the name", i.pullName(), h.describe(), i.recorded())
+}
+
+// pull pulls the image: by the digest that was recorded, for somebody may have pushed
+// another to the same name since, and by its name where there is no such digest.
+func (c CLI) pull(ctx context.Context, i Image) (h had, pullErr, err error) {
+	if name := i.byDigest(); name != "" {
+		if _, err := c.Output(ctx, "pull", "--quiet", name); err == nil {
+			h, err := c.inspect(ctx, name)
+			return h, nil, err
+		}
+		if ctx.Err() != nil {
+			return h, ctx.Err(), ctx.Err()
+		}
+	}
+	_, pullErr = c.Output(ctx, "pull", "--quiet", i.pullName())
+	h, err = c.inspect(ctx, i.pullName())
+	return h, pullErr, err
+}
+
+// byDigest is the image in its registry by the recorded digest, "" where that is not
+// one of a registry.
+func (i Image) byDigest() string {
+	const length = len("sha256:") + 64
+	if i.Pull == "" || !strings.HasPrefix(i.SHA, "sha256:") || len(i.SHA) != length || bare(i.SHA) == bare(i.ID) || strings.Contains(i.Pull, "@") {
+		return ""
+	}
+	repository := i.Pull
+	if colon := strings.LastIndexByte(repository, ':'); colon > strings.LastIndexByte(repository, '/') {
+		repository = repository[:colon]
+	}
+	return repository + "@" + i.SHA
 }
 
 // Has looks for the image, as it was recorded, and pulls nothing.

@@ -62,7 +62,7 @@ type End struct {
 	Outcome        Outcome   `json:"outcome"`
 	ExitCode       int       `json:"exit_code"`         // what the wrapper exits with; 128+n for a signal
 	Signal         string    `json:"signal,omitempty"`  // e.g. "SIGKILL"
-	Code           string    `json:"code,omitempty"`    // a reason code when refused: ENV_FILE, PRE_SCRIPT, LAUNCH_REFUSED
+	Code           string    `json:"code,omitempty"`    // a reason code when refused (ENV_FILE, PRE_SCRIPT, LAUNCH_REFUSED), or when stopped by somebody outside of the run (CANCELLED)
 	Message        string    `json:"message,omitempty"` // one sentence for people
 	Steps          []Step    `json:"steps,omitempty"`   // pre- and post-scripts in the order they ran
 	Results        *Results  `json:"results,omitempty"` // present when the card declares multiple_results, or nothing was measured and a file looks like it

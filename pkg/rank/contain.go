@@ -33,6 +33,7 @@ type outer struct {
 	name  string // of the container, once it may be there
 
 	stopped os.Signal // while nothing ran yet
+	told    bool      // a signal was passed on to the container
 }
 
 // refusal is why a rank is not started.

@@ -15,6 +15,7 @@ import (
 	"assay/pkg/exitcode"
 	"assay/pkg/rundir"
 	"assay/pkg/signame"
+	"assay/pkg/verdict"
 )
 
 const (
@@ -116,6 +117,7 @@ func (c *outer) grace() time.Duration {
 func (c *outer) signal(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 	defer cancel()
+	c.told = true
 	c.note("passing SIG%s on to container %s", name, c.name)
 	if err := c.cli.Signal(ctx, c.name, name); err != nil {
 		c.note("%v", err)
@@ -245,6 +247,13 @@ func (c *outer) runChild(ctx context.Context) (int, error) {
 // exit with: the one of the wrapper inside, which is the workload's own.
 func (c *outer) complete(ctx context.Context, s container.State, err error) (int, error) {
 	if end, ok := c.readEnd(); ok {
+		if end.Outcome == evidence.OutcomeStopped && !c.told && end.Code == "" {
+			end.Code = verdict.CodeCancelled
+			end.Message = fmt.Sprintf("its container was told to stop, and not by this run: somebody did, or %s itself was stopped", c.cli.Name)
+			if err := c.write(end); err != nil {
+				c.note("%s, which could not be added to its record: %v", end.Message, err)
+			}
+		}
 		if s.OOM && !strings.Contains(end.Message, ranOutOfMemory) {
 			end.Message = sentence(end.Message, outOfMemory(s.Memory))
 			if err := c.write(end); err != nil {

@@ -128,6 +128,8 @@ func (f *facts) ended(r evidence.Rank, bad func(class, string, string, ...any) *
 		switch {
 		case f.e.Cancel != nil:
 			ft = bad(classCancelled, CodeCancelled, "was stopped: the run was cancelled by %s", f.e.Cancel.By)
+		case r.Code != "": // whoever started it knows that it was not asked for
+			ft = bad(classRefused, r.Code, "was stopped from outside: %s", r.Message)
 		case f.e.Scheduler != nil && (f.e.Scheduler.Bad || f.cancelledElsewhere()):
 			ft = bad(classStopped, CodeRankSignal, "was told to stop by %s", signalName(r))
 		case f.over() && f.e.Scheduler.Word == "": // it could not be asked, which blames nobody
