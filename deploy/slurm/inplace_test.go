@@ -222,6 +222,11 @@ func TestInPlaceIsASessionOfItsOwn(t *testing.T) {
 	if got := inWords(ask(t, s, ref)); got != "running RUNNING" {
 		t.Fatalf("it is %s", got)
 	}
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if said, err := os.ReadFile(ref.Output); err == nil && strings.HasSuffix(string(said), "err\n") {
+			break // else it would be killed before it has said anything
+		}
+	}
 	pid, _ := strconv.Atoi(ref.More[morePID])
 	p, err := procfs.Read(pid)
 	if err != nil || p.Session != pid || p.Group != pid {
