@@ -220,7 +220,7 @@ func TestDockerRunImages(t *testing.T) {
 		words []string
 	}{
 		"missing": {map[string]any{"docker_image": "127.0.0.1:1/nothing:1", "docker_sha": nil}, []string{"127.0.0.1:1/nothing:1", "could not be pulled", "push it"}},
-		"no tag":  {map[string]any{"registry_image": os.Getenv("ASSAY_TEST_REGISTRY") + "/box:none", "docker_image": "ci-none"}, []string{"/box:none", "could not be pulled", "not"}},
+		"no tag":  {map[string]any{"registry_image": os.Getenv("ASSAY_TEST_REGISTRY") + "/box:none", "docker_image": "ci-none", "docker_sha": other}, []string{"/box:none", "could not be pulled", "not"}},
 		"another": {map[string]any{"docker_sha": other}, []string{other, "is not the one of the manifest", "sha256:"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -234,6 +234,15 @@ func TestDockerRunImages(t *testing.T) {
 			s.runJSON().want(verdict.Error).reason("IMAGE", append(c.words, host)...)
 		})
 	}
+}
+
+// TestDockerRunByDigest pulls what was recorded, although its name in the registry is
+// not there any more, or is another's.
+func TestDockerRunByDigest(t *testing.T) {
+	s := newDockerSite(t)
+	image := map[string]any{"registry_image": os.Getenv("ASSAY_TEST_REGISTRY") + "/box:none", "docker_image": "ci-none"}
+	s.box(deployment{"built_images": image}, workload{"m", "echo performance: 1 x", nil})
+	s.runJSON().want(verdict.Pass)
 }
 
 // TestDockerRunRecordedID takes an image by the id that a build recorded.
