@@ -150,7 +150,7 @@ func TestSlurmInPlaceOutlivesAssay(t *testing.T) {
 }
 
 func TestSlurmInPlaceCancel(t *testing.T) {
-	w := newWorkplace(t, measure+`trap 'echo told to end; exit 4' TERM; for i in {1..600}; do sleep 0.1; done`)
+	w := newWorkplace(t, measure+`trap 'echo told to end; sleep 0.5; exit 4' TERM; for i in {1..600}; do sleep 0.1; done`)
 	out, code := w.inside(2, `./assay run -m m.json & pid=$!
 		until ls runs/*/jobs/job/1/ranks/1/begin.json >/dev/null 2>&1 && grep -q 'on node' runs/*/jobs/job/1/ranks/1/stdout; do sleep 0.05; done
 		./assay cancel latest; ./assay cancel latest; wait $pid; echo "run $?"; ./assay cancel latest`)
