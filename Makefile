@@ -8,7 +8,7 @@ GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION := v0.12.0
 TOOLS := $(CURDIR)/.tools
 
-.PHONY: build runner-image demo test test-unit test-slurm test-docker test-k8s k8s-cluster race lint tools bench bench-slurm generate verify man clean
+.PHONY: build runner-image demo test test-unit test-slurm test-docker test-k8s k8s-cluster race lint tools bench bench-slurm bench-k8s generate verify man clean
 
 # The binary is static, so that it runs in any image and on any node.
 build:
@@ -89,6 +89,10 @@ bench: build
 # The figures of runs on SLURM, on a cluster on this machine.
 bench-slurm: build
 	testdata/clusters/slurm/with $(or $(SLURM_DIR),/tmp/assay-slurm-$$$$) go run ./testdata/bench/slurm
+
+# The figures of runs on Kubernetes, on a cluster on this machine.
+bench-k8s: build
+	testdata/clusters/k8s/with $(or $(K8S_DIR),/tmp/assay-k8s-$$$$) go run ./testdata/bench/k8s
 
 # The reference in docs/ and the pages in it that are made from the program.
 generate: build

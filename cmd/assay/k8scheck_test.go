@@ -26,7 +26,7 @@ func TestK8sCheck(t *testing.T) {
 		"nothing": {code: exitcode.Pass, want: "this user may do all"},
 		"no kubeconfig": {
 			prepare: func(s *k8sSite) { s.env["KUBECONFIG"] = filepath.Join(s.dir, "nowhere") },
-			code:    exitcode.Error, want: "name a kubeconfig in the k8s block or in KUBECONFIG",
+			code:    exitcode.Error, want: "name one in the k8s block or in KUBECONFIG",
 		},
 		"wrong context":     {k8s: block{"context": "elsewhere"}, code: exitcode.Error, want: `context "elsewhere" does not exist`},
 		"missing namespace": {k8s: block{"namespace": "nowhere"}, code: exitcode.Invalid, want: "there is no namespace nowhere"},
