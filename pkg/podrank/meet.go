@@ -24,7 +24,9 @@ import (
 // while, and who finds no name is where it would be without all this.
 
 const (
-	knockPause = 500 * time.Millisecond // between attempts to come by
+	knockPause = 100 * time.Millisecond // between attempts to come by
+	knockLimit = 10 * time.Second       // that a rank which is done still tries to
+	longest    = 30 * time.Second       // that rank 0 stays after its work
 	talkLimit  = 2 * time.Second        // for one of them
 	maxKnock   = 256                    // bytes of a greeting
 )
@@ -33,7 +35,9 @@ const (
 type meeting struct {
 	stop context.CancelFunc
 	door net.Listener
-	stay time.Duration // how long rank 0 stays at most
+	stay time.Duration // how long a rank stays at most after its work
+
+	knocked chan struct{} // closed when another rank has come by at rank 0; nil: it does not try
 
 	mu      sync.Mutex
 	missing map[int]bool // ranks that have not come by
@@ -43,7 +47,7 @@ type meeting struct {
 // meet opens the door of rank 0, or has another rank come by once it knows where.
 func (p *inPod) meet(ctx context.Context, opt *rank.Options) *meeting {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	m := &meeting{stop: stop, stay: opt.RootWait, missing: map[int]bool{}, all: make(chan struct{})}
+	m := &meeting{stop: stop, stay: min(opt.RootWait, longest), missing: map[int]bool{}, all: make(chan struct{})}
 	job := p.attempt.Job
 	if job.WorldSize < 2 || opt.RootWait <= 0 || opt.MasterPort < 2 {
 		return m
@@ -51,8 +55,13 @@ func (p *inPod) meet(ctx context.Context, opt *rank.Options) *meeting {
 	// The port below the one where the workload's ranks meet: both sides know it.
 	port := strconv.Itoa(opt.MasterPort - 1)
 	if p.rank != 0 {
+		m.stay = min(opt.RootWait, knockLimit)
 		opt.RootFound = func() {
-			go knock(ctx, net.JoinHostPort(opt.MasterAddr, port), p.greeting(p.rank))
+			m.knocked = make(chan struct{})
+			go func() {
+				defer close(m.knocked)
+				knock(ctx, net.JoinHostPort(opt.MasterAddr, port), p.greeting(p.rank))
+			}()
 		}
 		return m
 	}
@@ -145,16 +154,21 @@ func (m *meeting) came(n int) {
 	}
 }
 
-// linger keeps the pod of rank 0 until all ranks have come by, for a while, unless it
-// is told to stop.
+// linger keeps the pod of rank 0 until all ranks have come by, and those of the others
+// until they have, for a while, unless it is told to stop. The process of rank 0 may
+// start after another is done.
 func (m *meeting) linger(ctx context.Context, signals <-chan os.Signal) {
-	if m.door == nil {
+	met := m.all
+	switch {
+	case m.door == nil && m.knocked == nil:
 		return
+	case m.door == nil:
+		met = m.knocked
 	}
 	timer := time.NewTimer(m.stay)
 	defer timer.Stop()
 	select {
-	case <-m.all:
+	case <-met:
 	case <-timer.C:
 	case <-signals:
 	case <-ctx.Done():

@@ -109,3 +109,23 @@ func TestNoMeeting(t *testing.T) {
 	m, _ := open(t, 0, 2, n, time.Hour)
 	m.linger(t.Context(), nil) // returns at once
 }
+
+// A rank that is done before the process of rank 0 has begun comes by all the same.
+func TestFastRanksWaitForTheDoor(t *testing.T) {
+	port := freePort(t)
+	fast, opt := open(t, 1, 2, port, time.Minute)
+	opt.RootFound()
+	gone := make(chan struct{})
+	go func() {
+		fast.linger(context.Background(), nil)
+		close(gone)
+	}()
+	select {
+	case <-gone:
+		t.Fatal("it went, and nobody has seen it")
+	case <-time.After(150 * time.Millisecond):
+	}
+	root, _ := open(t, 0, 2, port, time.Minute)
+	root.linger(t.Context(), nil) // until it has come by
+	<-gone
+}
