@@ -298,17 +298,8 @@ func (t *Target) List(ctx context.Context) ([]deploy.Listed, error) {
 		}
 		found = append(found, deploy.Listed{
 			Handle: h, State: stateOf(&j), RunID: j.Annotations[labelRun], Nonce: j.Annotations[labelNonce],
-			RunDir: runDirOf(j.Annotations[annotationDir]), Host: j.Annotations[annotationHost],
+			RunDir: rundir.Of(j.Annotations[annotationDir]), Host: j.Annotations[annotationHost],
 		})
 	}
 	return found, nil
-}
-
-// runDirOf is the run directory of an attempt directory.
-func runDirOf(attempt string) string {
-	i := strings.LastIndex(attempt, "/jobs/")
-	if i < 0 {
-		return ""
-	}
-	return attempt[:i]
 }

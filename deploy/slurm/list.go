@@ -7,6 +7,7 @@ import (
 
 	"assay/deploy"
 	"assay/pkg/batch"
+	"assay/pkg/rundir"
 )
 
 // List implements deploy.Lister: every job of this user that carries our name.
@@ -35,18 +36,9 @@ func (t *Target) List(ctx context.Context) ([]deploy.Listed, error) {
 		}
 		l := deploy.Listed{Handle: h, State: f[1], Nonce: name[1]}
 		if m := regexp.MustCompile(`^assay run=(\S+) nonce=(\S+) .*?host=(\S+) dir=(.*)$`).FindStringSubmatch(f[3]); m != nil {
-			l.RunID, l.Nonce, l.Host, l.RunDir = m[1], m[2], m[3], runDirOf(m[4])
+			l.RunID, l.Nonce, l.Host, l.RunDir = m[1], m[2], m[3], rundir.Of(m[4])
 		}
 		found = append(found, l)
 	}
 	return found, nil
-}
-
-// runDirOf is the run directory of an attempt directory.
-func runDirOf(attempt string) string {
-	i := strings.LastIndex(attempt, "/jobs/")
-	if i < 0 {
-		return ""
-	}
-	return attempt[:i]
 }

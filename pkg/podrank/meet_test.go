@@ -2,6 +2,7 @@ package podrank
 
 import (
 	"context"
+	"net"
 	"os"
 	"strconv"
 	"syscall"
@@ -28,7 +29,7 @@ func freePort(t *testing.T) int {
 	t.Helper()
 	l := listenOn(t, 0)
 	defer l.Close()
-	_, port, err := splitAddr(l.Addr().String())
+	_, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestNoMeeting(t *testing.T) {
 	}
 	l := listenOn(t, 0)
 	defer l.Close()
-	_, port, _ := splitAddr(l.Addr().String())
+	_, port, _ := net.SplitHostPort(l.Addr().String())
 	n, _ := strconv.Atoi(port)
 	m, _ := open(t, 0, 2, n, time.Hour)
 	m.linger(t.Context(), nil) // returns at once
@@ -128,4 +129,13 @@ func TestFastRanksWaitForTheDoor(t *testing.T) {
 	root, _ := open(t, 0, 2, port, time.Minute)
 	root.linger(t.Context(), nil) // until it has come by
 	<-gone
+}
+
+func listenOn(t *testing.T, port int) net.Listener {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", ":"+strconv.Itoa(port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }

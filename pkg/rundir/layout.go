@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // Names of the files in a run directory.
@@ -48,6 +49,15 @@ const (
 // AttemptDir is the directory of one attempt of a job.
 func AttemptDir(run, job string, attempt int) string {
 	return filepath.Join(run, "jobs", job, strconv.Itoa(attempt))
+}
+
+// Of is the run directory that an attempt directory is in, "" when it is in none.
+func Of(attemptDir string) string {
+	i := strings.LastIndex(attemptDir, "/jobs/")
+	if i < 0 {
+		return ""
+	}
+	return attemptDir[:i]
 }
 
 // RankDir is the directory of one rank; only that rank writes there.

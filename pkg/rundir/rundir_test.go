@@ -196,3 +196,11 @@ func TestEndThatWasSeenStands(t *testing.T) {
 		})
 	}
 }
+
+func TestOf(t *testing.T) {
+	for dir, want := range map[string]string{AttemptDir("/runs/jobs/r", "job", 2): "/runs/jobs/r", "/elsewhere": "", "": ""} {
+		if got := Of(dir); got != want {
+			t.Errorf("%q is in %q, want %q", dir, got, want)
+		}
+	}
+}
