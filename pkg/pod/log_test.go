@@ -388,3 +388,24 @@ func BenchmarkLogReader(b *testing.B) {
 		r.Line(log)
 	}
 }
+
+// A long line that broke is told from a whole one of the same moment that begins alike.
+func TestLogBrokenTwin(t *testing.T) {
+	const stampText = "2026-01-02T03:04:05.999Z "
+	long := strings.Repeat("long", 20000)
+	log := stampText + long + "\n" + stampText + long + "other\n"
+	var out bytes.Buffer
+	r := pod.NewLogReader(&out, identity().Nonce, 3)
+	r.Resume()
+	r.Line([]byte(log[:len(log)-10000]))
+	r.Resume()
+	r.Line([]byte(log[:len(log)-9000]))
+	r.Resume()
+	r.Line([]byte(log))
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if want := long + "\n" + long + "other"; strings.TrimSuffix(out.String(), "\n") != want {
+		t.Fatalf("passed on %d bytes, want %d", out.Len(), len(want))
+	}
+}

@@ -55,10 +55,10 @@ func NewLogReader(out io.Writer, nonce string, rank int) *LogReader {
 // Resume says that a connection begins: the first, or one after another broke. Half
 // a line is forgotten, for it comes again as a whole.
 func (r *LogReader) Resume() {
-	r.repeat.again()
 	if r.line.inside && !r.line.dropped {
 		r.repeat.half(r.line.at, r.line.passed+r.line.skip)
 	}
+	r.repeat.again()
 	r.line = lineState{}
 }
 

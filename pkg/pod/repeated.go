@@ -53,9 +53,12 @@ func (r *repeated) again() {
 			r.due[key{second, hash}] = n
 		}
 	}
+	if r.part > 0 { // it comes after the whole lines that look like it
+		r.due[r.broken]--
+	}
 }
 
-// half says that only a part of a line came.
+// half says that only a part of the last line came.
 func (r *repeated) half(k key, bytes int64) { r.broken, r.part = k, bytes }
 
 // seen takes a line, or the beginning of a long one, and says whether it came
@@ -64,13 +67,13 @@ func (r *repeated) seen(at time.Time, k key) (dropped bool, passed int64) {
 	if at.IsZero() {
 		return false, 0
 	}
-	if r.part > 0 && k == r.broken {
-		passed, r.part = r.part, 0
-		return false, passed
-	}
 	if r.due[k] > 0 {
 		r.due[k]--
 		return true, 0
+	}
+	if r.part > 0 && k == r.broken {
+		passed, r.part = r.part, 0
+		return false, passed
 	}
 	if r.recent == nil {
 		r.recent = map[int64]map[uint64]int{}
