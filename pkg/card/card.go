@@ -46,7 +46,9 @@ type Card struct {
 	Repeats     int                   `json:"repeats"`
 	Retries     int                   `json:"retries"`
 	RanksPolicy string                `json:"ranks_policy"`
-	Ready       string                `json:"ready"`
+	Ready       string                `json:"ready"` // what the other ranks of a pair or group wait for at its root
+	// ReadyTimeout is how long they wait, in seconds.
+	ReadyTimeout Int `json:"ready_timeout"`
 }
 
 // Distributed is a distributed block.

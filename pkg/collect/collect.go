@@ -115,6 +115,7 @@ func fillEnd(r *evidence.Rank, end evidence.End) {
 	r.Host, r.Node = end.Host, end.Node
 	r.Outcome, r.ExitCode, r.Signal = end.Outcome, end.ExitCode, end.Signal
 	r.Code, r.Message = end.Code, end.Message
+	r.Skip, r.Said, r.QuietSeconds = end.Skip, end.Said, end.QuietSeconds
 	r.ElapsedSeconds, r.StartedAt, r.FinishedAt = end.ElapsedSeconds, end.StartedAt, end.FinishedAt
 	r.Steps, r.Results, r.Lost = end.Steps, end.Results, end.Lost
 }

@@ -47,6 +47,7 @@ const (
 	OutcomeTimedOut         // ended by the wrapper at the time limit
 	OutcomeStopped          // ended by the wrapper because it was told to stop (TERM or INT)
 	OutcomeRefused          // the workload was never started; Code and Message say why
+	OutcomeReleased         // ended by the wrapper because the client, for whom it was the server, had ended
 )
 
 // End is a rank's record of how it ended. It repeats what Begin said, so that
@@ -60,15 +61,18 @@ type End struct {
 	FinishedAt     time.Time `json:"finished_at"`
 	ElapsedSeconds float64   `json:"elapsed_seconds"` // by the rank's own monotonic clock
 	Outcome        Outcome   `json:"outcome"`
-	ExitCode       int       `json:"exit_code"`         // what the wrapper exits with; 128+n for a signal
-	Signal         string    `json:"signal,omitempty"`  // e.g. "SIGKILL"
-	Code           string    `json:"code,omitempty"`    // a reason code when refused (ENV_FILE, PRE_SCRIPT, LAUNCH_REFUSED), or when stopped by somebody outside of the run (CANCELLED)
-	Message        string    `json:"message,omitempty"` // one sentence for people
-	Steps          []Step    `json:"steps,omitempty"`   // pre- and post-scripts in the order they ran
-	Results        *Results  `json:"results,omitempty"` // present when the card declares multiple_results, or nothing was measured and a file looks like it
-	Metrics        bool      `json:"metrics,omitempty"` // metrics.json lies beside this file
-	Lost           string    `json:"lost,omitempty"`    // what of the evidence could not be kept, and why
-	By             string    `json:"by,omitempty"`      // who wrote this for a rank that could not: the target's name
+	ExitCode       int       `json:"exit_code"`               // what the wrapper exits with; 128+n for a signal
+	Signal         string    `json:"signal,omitempty"`        // e.g. "SIGKILL"
+	Code           string    `json:"code,omitempty"`          // a reason code when refused (ENV_FILE, PRE_SCRIPT, LAUNCH_REFUSED), or when stopped by somebody outside of the run (CANCELLED)
+	Message        string    `json:"message,omitempty"`       // one sentence for people
+	Skip           string    `json:"skip,omitempty"`          // the line of output that declares that it does not apply here, under the acceptance contract
+	Said           string    `json:"said,omitempty"`          // the last line of output that is no metric, under the acceptance contract
+	QuietSeconds   float64   `json:"quiet_seconds,omitempty"` // how long nothing had been written when it was ended at the time limit
+	Steps          []Step    `json:"steps,omitempty"`         // pre- and post-scripts in the order they ran
+	Results        *Results  `json:"results,omitempty"`       // present when the card declares multiple_results, or nothing was measured and a file looks like it
+	Metrics        bool      `json:"metrics,omitempty"`       // metrics.json lies beside this file
+	Lost           string    `json:"lost,omitempty"`          // what of the evidence could not be kept, and why
+	By             string    `json:"by,omitempty"`            // who wrote this for a rank that could not: the target's name
 	Stdout         Log       `json:"stdout"`
 	Stderr         Log       `json:"stderr"`
 }
@@ -134,6 +138,8 @@ type Rank struct {
 	ExitCode       int
 	Signal         string
 	Code, Message  string
+	Skip, Said     string // as in End
+	QuietSeconds   float64
 	ElapsedSeconds float64
 	StartedAt      time.Time // zero when it did not begin
 	FinishedAt     time.Time // zero when it did not end

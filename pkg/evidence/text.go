@@ -22,7 +22,7 @@ func (n names) value(text []byte) (int, error) {
 }
 
 func outcomeNames() names {
-	return names{"unknown", "exited", "signaled", "timed_out", "stopped", "refused"}
+	return names{"unknown", "exited", "signaled", "timed_out", "stopped", "refused", "released"}
 }
 
 func rankStateNames() names {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"assay/pkg/evidence"
+	"assay/pkg/verdict"
 )
 
 // AttemptVersion is the version of the format of the job file.
@@ -22,6 +23,11 @@ type Attempt struct {
 	LogLimit       int64  `json:"log_limit"`     // bytes kept of each stream; 0: all
 	KillGraceMS    int    `json:"kill_grace_ms"` // between TERM and KILL, for a target whose own grace is shorter; 0: the default of 10 s
 	Job            Job    `json:"job"`
+
+	// Trigger says why the attempt was made.
+	Trigger verdict.Trigger `json:"trigger,omitempty"`
+	// DurationSeconds is for how long the workload is asked to go on; 0: it is not.
+	DurationSeconds int `json:"duration_seconds,omitempty"`
 
 	// RankBinary is the assay that wraps the ranks, an absolute path on every node;
 	// empty: the target's own choice.

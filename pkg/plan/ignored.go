@@ -22,9 +22,6 @@ func (p *planner) warnAbout(fields []unheeded, pointer func(...string) string) {
 func (p *planner) warnAboutCard(e manifest.Entry) {
 	c := e.Card
 	p.warnAbout([]unheeded{
-		{c.Repeats > 1, "repeats", "the model runs once"},
-		{c.Retries > 0, "retries", "the model runs once"},
-		{c.Ready != "", "ready", "no rank waits for it"},
 		{c.Cred != "", "cred", "no credentials are fetched; an env_file can give them"},
 	}, e.Pointer)
 }

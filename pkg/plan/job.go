@@ -47,7 +47,25 @@ type Job struct {
 
 	Container *Container `json:"container,omitempty"` // how ranks run in containers; nil: on the host, or target k8s
 
+	Nodes      []string          `json:"nodes,omitempty"`   // where it has to run, that of rank 0 first where the target lets one choose; empty: anywhere
+	Round      int               `json:"round,omitempty"`   // of the pairs of its test, from 1; 0: it is no pair of several
+	Test       string            `json:"test,omitempty"`    // of the suite; empty: there is none
+	Variant    map[string]string `json:"variant,omitempty"` // its values by axis
+	Stage      int               `json:"stage,omitempty"`   // it begins once every job of a lower stage is settled
+	Optional   bool              `json:"optional,omitempty"`
+	StopOnFail bool              `json:"stop_on_fail,omitempty"` // no later stage begins when it fails
+	Policy     verdict.Policy    `json:"policy,omitzero"`
+	Ready      *Ready            `json:"ready,omitempty"` // what ranks wait for at rank 0; nil: nothing
+	Gates      *Gates            `json:"gates,omitempty"` // where thresholds were taken from besides the card
+
 	Expect verdict.Expectation `json:"expect"`
+}
+
+// Gates says which values of a file of thresholds a job is judged by.
+type Gates struct {
+	File     string `json:"file"`
+	Digest   string `json:"digest"`
+	Hardware string `json:"hardware"` // the key that was selected
 }
 
 // Slurm is what SLURM is asked for. What is empty is not asked for.

@@ -21,25 +21,44 @@ type Options struct {
 	Strict         bool   // warnings of a verdict fail it
 	TimeoutSeconds *int   // wins over every card's timeout; 0: none, -1: the default
 	KeepAlive      bool   // containers stay when their ranks have ended
+
+	Nodes           []string           // that the run uses; scope node has a job on each, pair one for each link, group one on all
+	Pairs           string             // which links: "all", "ring" or "a:b,c:d"; wins over the suite's
+	Hardware        string             // key of the file of thresholds; wins over the suite's
+	MaxNodes        manifest.NodeLimit // under load at the same time; wins over the suite's
+	DurationSeconds int                // of tests that have a duration; wins over theirs
+	Baseline        bool               // measure, gate nothing
 }
 
-// Jobs returns one job for each entry of the manifest, in the order of the
-// document, and one sentence for each thing in it that will not be honoured. An
-// error carries exitcode.Invalid and has one line for each thing that is wrong,
-// with its JSON pointer.
+// Jobs returns one job for each entry of the manifest, or where the run names its
+// nodes one for each node, link or group that it is about, in the order of the suite,
+// or of the document where there is none; and one sentence for each thing in it that
+// will not be honoured. An error carries exitcode.Invalid and has one line for each
+// thing that is wrong, with its JSON pointer.
 func Jobs(m *manifest.Manifest, opt Options) ([]Job, []string, error) {
 	if !filepath.IsAbs(opt.ManifestDir) {
 		return nil, nil, fmt.Errorf("plan: the manifest's directory %q is not absolute", opt.ManifestDir)
 	}
 	p := &planner{m: m, opt: opt, told: map[string]bool{}}
 	p.prepare()
-	ids := jobIDs(m.Models)
-	jobs := make([]Job, 0, len(m.Models))
-	for i, e := range m.Models {
-		job := p.job(e)
-		job.ID = ids[i]
-		jobs = append(jobs, job)
+	entries := p.prepareSuite()
+	ids := jobIDs(entries)
+	jobs := make([]Job, 0, len(entries))
+	stage := 0
+	for i, e := range entries {
+		t := p.testOf(e)
+		job := p.job(e, t)
+		job.ID, job.Stage = ids[i], stage
+		units := p.units(e, t, job.Scope, job.NNodes)
+		for _, u := range units {
+			jobs = append(jobs, p.place(job, u, len(units) > 1))
+		}
+		if p.suite != nil {
+			stage += rounds(units)
+		}
 	}
+	uniqueIDs(jobs)
+	p.checkInterlock(jobs)
 	p.checkKeepAlive(jobs)
 	if len(p.problems) > 0 {
 		return nil, nil, exitcode.With(exitcode.Invalid, errors.Join(p.problems...))
@@ -57,6 +76,9 @@ type planner struct {
 	warnings []string
 	problems []error
 	told     map[string]bool // what entries share is told once
+
+	suite *manifest.Suite // nil: there is none
+	tests map[string]test // by key of their entries
 
 	// What all entries share.
 	target      string
@@ -99,6 +121,7 @@ func (p *planner) prepare() {
 	if !slices.Contains(manifest.Targets(), p.target) {
 		p.refuse(dep.Pointer("target"), "unknown target %q (known: %s)", p.target, strings.Join(manifest.Targets(), ", "))
 	}
+	p.checkNodes()
 	if len(p.m.Models) == 0 {
 		p.refuse("/built_models", "there is no model, so nothing would run")
 	}
@@ -112,13 +135,18 @@ func (p *planner) prepare() {
 }
 
 // job plans one entry.
-func (p *planner) job(e manifest.Entry) Job {
+func (p *planner) job(e manifest.Entry, t test) Job {
 	levels := p.levels(e)
-	size := p.size(e, levels)
+	scope := p.scope(e)
+	size := p.size(e, scope, levels)
+	p.checkScope(e, scope, size.nnodes)
 	job := Job{
 		Key:   e.Key,
 		Model: e.Name,
-		Scope: p.scope(e, size.nnodes),
+		Scope: scope,
+
+		Test: t.name, Variant: t.variant, Optional: t.optional, StopOnFail: t.stopOnFail,
+		Policy: verdict.Policy{Repeats: e.Repeats, Retries: e.Retries, DurationSeconds: t.duration},
 
 		NNodes:       size.nnodes,
 		NProcPerNode: size.nproc,
@@ -148,7 +176,8 @@ func (p *planner) job(e manifest.Entry) Job {
 	}
 	p.slurm(e, &job)
 	p.container(e, &job)
-	job.Expect = p.expect(e, job)
+	job.Ready = p.ready(e, job)
+	job.Expect = p.expect(e, t, &job)
 	p.k8s(e, &job)
 	job.Expect.Unwrapped = job.K8s != nil && job.K8s.Unwrapped
 	p.checkEntry(e, job)
@@ -228,7 +257,7 @@ func restricts(gpus card.Words) bool {
 }
 
 // expect fills what the job will be judged by.
-func (p *planner) expect(e manifest.Entry, job Job) verdict.Expectation {
+func (p *planner) expect(e manifest.Entry, t test, job *Job) verdict.Expectation {
 	c := e.Card
 	contract := c.Contract
 	if contract == "" {
@@ -244,15 +273,30 @@ func (p *planner) expect(e manifest.Entry, job Job) verdict.Expectation {
 	if !slices.Contains([]string{"", "all"}, policy) {
 		p.refuse(e.Pointer("ranks_policy"), "unknown ranks_policy %q (known: any, all)", policy)
 	}
+	thresholds, gates := p.gates(e, t)
+	job.Gates = gates
+	if t.baseline {
+		thresholds, job.Gates = nil, nil
+	}
 	return verdict.Expectation{
 		Contract:        contract,
+		Scope:           judged(job.Scope),
+		Baseline:        t.baseline,
 		RanksPolicy:     policy,
 		WorldSize:       job.WorldSize,
 		Metrics:         c.Metrics,
-		Thresholds:      c.Thresholds,
+		Thresholds:      thresholds,
 		MultipleResults: c.MultipleResults,
 		Strict:          p.opt.Strict,
 		TimeoutSeconds:  job.TimeoutSeconds,
 		SkipMetrics:     job.SkipMetrics,
 	}
+}
+
+// judged is the scope as an expectation has it.
+func judged(scope string) string {
+	if scope == scopeJob {
+		return ""
+	}
+	return scope
 }

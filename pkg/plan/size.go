@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"assay/pkg/card"
+	"assay/pkg/hostlist"
 	"assay/pkg/launcher"
 	"assay/pkg/manifest"
 )
@@ -27,8 +28,11 @@ type size struct {
 
 // size works out nodes, processes and launcher. Where a number is refused, 1
 // stands in for it.
-func (p *planner) size(e manifest.Entry, levels []level) size {
+func (p *planner) size(e manifest.Entry, scope string, levels []level) size {
 	s := size{nnodes: 1, nproc: 1, ranksPerNode: 1, gpus: p.gpus(e, levels), launcher: launcher.None()}
+	if n := p.fixedNodes(scope); n > 0 {
+		s.nnodes = n
+	}
 	if !enabled(levels) {
 		return s
 	}
@@ -38,9 +42,7 @@ func (p *planner) size(e manifest.Entry, levels []level) size {
 	} else {
 		s.launcher = l
 	}
-	s.nnodes = p.positive(first(levels, func(l level) []number {
-		return []number{l.own(l.distributed.NNodes, "nnodes"), l.nodes}
-	}), 1)
+	s.nnodes = p.nnodes(scope, levels)
 	nproc := first(levels, func(l level) []number {
 		return []number{l.own(l.distributed.NProcPerNode, "nproc_per_node")}
 	})
@@ -51,6 +53,24 @@ func (p *planner) size(e manifest.Entry, levels []level) size {
 	}
 	p.checkSize(e, levels, s, at)
 	return s
+}
+
+// nnodes is how many nodes a job has. Where the run names its nodes, its scope says
+// that; a model that wants another number by its own word is refused.
+func (p *planner) nnodes(scope string, levels []level) int {
+	numbers := func(l level) []number { return []number{l.own(l.distributed.NNodes, "nnodes"), l.nodes} }
+	fixed := p.fixedNodes(scope)
+	if fixed == 0 {
+		def := 1
+		if scope == scopePair {
+			def = 2
+		}
+		return p.positive(first(levels, numbers), def)
+	}
+	if own := firstSet(numbers(levels[0])...); own.Set && own.Value != fixed {
+		p.refuse(own.at, "the model wants %d nodes, and scope %s over --nodes %s has %d", own.Value, scope, hostlist.Compress(p.opt.Nodes), fixed)
+	}
+	return fixed
 }
 
 // defaultProcesses returns the processes a node of a job that does not say: one
@@ -130,26 +150,34 @@ func (p *planner) port(levels []level) int {
 	return n.Value
 }
 
-// scope returns what the verdict is about, and refuses a number of nodes that
-// it cannot have.
-func (p *planner) scope(e manifest.Entry, nnodes int) string {
-	at := e.Pointer("scope")
-	switch scope := e.Scope; scope {
+// scope returns what the verdict is about.
+func (p *planner) scope(e manifest.Entry) string {
+	switch e.Scope {
 	case "":
-		return "job"
-	case "pair":
-		if nnodes != 2 {
-			p.refuse(at, "scope pair needs exactly 2 nodes, and this model has %d", nnodes)
-		}
-	case "group":
-		if nnodes < 2 {
-			p.refuse(at, "scope group needs at least 2 nodes, and this model has %d", nnodes)
-		}
-	case "job", "node":
+		return scopeJob
+	case scopeJob, scopeNode, scopePair, scopeGroup:
 	default:
-		p.refuse(at, "unknown scope %q (known: job, node, pair, group)", scope)
+		p.refuse(e.Pointer("scope"), "unknown scope %q (known: job, node, pair, group)", e.Scope)
 	}
 	return e.Scope
+}
+
+// checkScope refuses a number of nodes that a scope cannot have.
+func (p *planner) checkScope(e manifest.Entry, scope string, nnodes int) {
+	found := fmt.Sprintf("this model has %d", nnodes)
+	if p.fixedNodes(scope) > 0 {
+		found = "--nodes names " + p.named()
+	}
+	switch {
+	case scope == scopePair && nnodes != 2:
+		p.refuse(e.Pointer("scope"), "scope pair needs exactly 2 nodes, and %s", found)
+	case scope == scopeGroup && nnodes < 2:
+		p.refuse(e.Pointer("scope"), "scope group needs at least 2 nodes, and %s", found)
+	case scope == scopeNode && nnodes != 1:
+		p.refuse(e.Pointer("scope"), "scope node needs exactly 1 node, and %s", found)
+	case scope == scopePair && len(p.opt.Nodes) == 1:
+		p.refuse(e.Pointer("scope"), "scope pair needs at least 2 nodes, and %s", found)
+	}
 }
 
 // timeout returns the time limit in seconds, 0 for none.

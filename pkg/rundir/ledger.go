@@ -43,12 +43,24 @@ type Ledger struct {
 	Pipeline       string    `json:"pipeline"`     // `pipeline` in the environment of the run, for perf.csv
 	BuildNumber    string    `json:"build_number"` // BUILD_NUMBER in the environment of the run, for perf.csv
 	Jobs           []Entry   `json:"jobs"`
+
+	Suite    string   `json:"suite,omitempty"`                // name of the suite; empty: there is none
+	Baseline bool     `json:"baseline,omitempty"`             // nothing is gated, in every job
+	Nodes    []string `json:"nodes,omitempty"`                // that the run was told to use, and claims
+	MaxNodes int      `json:"max_concurrent_nodes,omitempty"` // nodes under load at the same time; 0: no limit
+	// Forced are the runs that used some of the nodes when this one was started all
+	// the same (--force).
+	Forced []string `json:"forced,omitempty"`
 }
 
 // Entry is one job of the run, in the order in which jobs are submitted.
 type Entry struct {
 	ID  string `json:"id"`  // directory name
 	Key string `json:"key"` // key of the manifest entry
+
+	Stage int      `json:"stage,omitempty"` // it begins once every job of a lower stage is settled
+	Nodes []string `json:"nodes,omitempty"` // that it runs on, where that is fixed
+	Cost  int      `json:"cost,omitempty"`  // nodes that it puts under load
 }
 
 // check refuses ids that are no plain directory names: they become paths.

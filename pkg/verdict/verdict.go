@@ -94,6 +94,11 @@ type Expectation struct {
 	// SkipMetrics says that the manifest switched measuring off
 	// (context.skip_perf_collection): whatever was read does not count.
 	SkipMetrics bool `json:"skip_metrics"`
+	// Scope is what the verdict is about: "" (the job), "node", "pair" or "group".
+	Scope string `json:"scope,omitempty"`
+	// Baseline says that nothing is gated: it measures what a machine does, and its
+	// PASS is no acceptance.
+	Baseline bool `json:"baseline,omitempty"`
 	// Unwrapped says that ranks run without the wrapper, so that nothing but the
 	// target's own word on them and their logs is evidence.
 	Unwrapped bool `json:"unwrapped,omitempty"`

@@ -1,0 +1,100 @@
+package verdict
+
+// Policy says how often a job is run. The zero value is once.
+type Policy struct {
+	Repeats         int `json:"repeats,omitempty"`          // how often it has to pass; 0: once
+	Retries         int `json:"retries,omitempty"`          // how often an attempt that could not be judged is made again
+	DurationSeconds int `json:"duration_seconds,omitempty"` // how long it has to pass, by the time that its ranks ran
+}
+
+// Trigger says why an attempt was made.
+type Trigger string
+
+// The triggers. The first attempt has none.
+const (
+	TriggerFirst    Trigger = ""
+	TriggerRetry    Trigger = "retry"    // the one before could not be judged
+	TriggerRepeat   Trigger = "repeat"   // it has to pass more often
+	TriggerDuration Trigger = "duration" // it has to pass for longer
+	TriggerResume   Trigger = "resume"   // a person asked for what had not been judged
+)
+
+// Trial is an attempt at a job with its verdict.
+type Trial struct {
+	Attempt        int
+	Trigger        Trigger
+	Word           Word
+	ElapsedSeconds float64 // of the rank that ran longest
+	// Ended says that a person ended it: it is not made again for that.
+	Ended bool
+}
+
+// Next says whether another attempt is due after trials, in the order in which they
+// were made, and why. A FAIL is never made again, neither is a SKIP or a NO_METRIC.
+func (p Policy) Next(trials []Trial) (Trigger, bool) {
+	if len(trials) == 0 {
+		return TriggerFirst, true
+	}
+	switch last := trials[len(trials)-1]; last.Word {
+	case Error:
+		return TriggerRetry, !last.Ended && failures(trials) <= p.Retries
+	case Pass:
+		passes, elapsed := passed(trials)
+		switch {
+		case passes < p.Repeats:
+			return TriggerRepeat, true
+		case elapsed < float64(p.DurationSeconds):
+			return TriggerDuration, true
+		}
+	case Unknown, Fail, NoMetric, Skip, Pending:
+	}
+	return TriggerFirst, false
+}
+
+// Remaining is how many seconds of the duration are left after trials.
+func (p Policy) Remaining(trials []Trial) float64 {
+	_, elapsed := passed(trials)
+	return max(0, float64(p.DurationSeconds)-elapsed)
+}
+
+// failures counts the attempts since the last that was judged, or that a person
+// asked for, none of which could be judged.
+func failures(trials []Trial) int {
+	n := 0
+	for i := len(trials) - 1; i >= 0 && trials[i].Word == Error; i-- {
+		n++
+		if trials[i].Trigger == TriggerResume {
+			break
+		}
+	}
+	return n
+}
+
+func passed(trials []Trial) (n int, elapsed float64) {
+	for _, t := range trials {
+		if t.Word == Pass {
+			n++
+			elapsed += t.ElapsedSeconds
+		}
+	}
+	return n, elapsed
+}
+
+// Settle says what the attempts at a job come to: the word, and which of them decides
+// it. Repeats have to pass all: one that does not, decides. A job of which another
+// attempt is due is pending. A job that passed and then declares itself not
+// applicable contradicts itself, and is ERROR; contradicts says so.
+func (p Policy) Settle(trials []Trial) (word Word, decides int, contradicts bool) {
+	if len(trials) == 0 {
+		return Error, -1, false
+	}
+	decides = len(trials) - 1
+	word = trials[decides].Word
+	if _, due := p.Next(trials); due {
+		return Pending, decides, false
+	}
+	if passes, _ := passed(trials); word == Skip && passes > 0 {
+		return Error, decides, true
+	}
+	return word, decides, false
+}

@@ -1,0 +1,95 @@
+package verdict
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// words makes trials of words; a trial takes 10 s.
+func trials(words ...Word) []Trial {
+	var out []Trial
+	for i, w := range words {
+		out = append(out, Trial{Attempt: i + 1, Word: w, ElapsedSeconds: 10})
+	}
+	return out
+}
+
+func TestPolicy(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		policy Policy
+		trials []Trial
+		due    Trigger
+		isDue  bool
+		word   Word
+	}{
+		{"once", Policy{}, trials(Pass), "", false, Pass},
+		{"fail is never retried", Policy{Retries: 9, Repeats: 9, DurationSeconds: 99}, trials(Fail), "", false, Fail},
+		{"skip is never retried", Policy{Retries: 9, Repeats: 9}, trials(Skip), "", false, Skip},
+		{"no metric is never retried", Policy{Retries: 9}, trials(NoMetric), "", false, NoMetric},
+		{"error without retries", Policy{}, trials(Error), TriggerRetry, false, Error},
+		{"error is retried", Policy{Retries: 1}, trials(Error), TriggerRetry, true, Pending},
+		{"retries are bounded", Policy{Retries: 1}, trials(Error, Error), TriggerRetry, false, Error},
+		{"error then pass", Policy{Retries: 1}, trials(Error, Pass), "", false, Pass},
+		{"error then fail", Policy{Retries: 2}, trials(Error, Fail), "", false, Fail},
+		{"repeats", Policy{Repeats: 3}, trials(Pass, Pass), TriggerRepeat, true, Pending},
+		{"repeats done", Policy{Repeats: 3}, trials(Pass, Pass, Pass), "", false, Pass},
+		{"a repeat fails", Policy{Repeats: 3}, trials(Pass, Fail), "", false, Fail},
+		{"each repeat has its retries", Policy{Repeats: 2, Retries: 1}, trials(Error, Pass, Error), TriggerRetry, true, Pending},
+		{"passed and skipped", Policy{Repeats: 2}, trials(Pass, Skip), "", false, Error},
+		{"duration", Policy{DurationSeconds: 21}, trials(Pass, Pass), TriggerDuration, true, Pending},
+		{"duration done", Policy{DurationSeconds: 20}, trials(Pass, Pass), "", false, Pass},
+		{"time of what is no pass does not count", Policy{DurationSeconds: 20, Retries: 1}, trials(Error, Pass), TriggerDuration, true, Pending},
+		{"ended by a person", Policy{Retries: 5}, []Trial{{Word: Error, Ended: true}}, TriggerRetry, false, Error},
+		{"resumed with new retries", Policy{Retries: 1}, []Trial{{Word: Error}, {Word: Error}, {Word: Error, Trigger: TriggerResume}}, TriggerRetry, true, Pending},
+		{"not ended", Policy{Repeats: 2}, trials(Pass, Pending), "", false, Pending},
+		{"nothing was run", Policy{}, nil, "", true, Error},
+	} {
+		due, isDue := tt.policy.Next(tt.trials)
+		if isDue != tt.isDue || isDue && due != tt.due {
+			t.Errorf("%s: due %q %v, want %q %v", tt.name, due, isDue, tt.due, tt.isDue)
+		}
+		if word, _, contradicts := tt.policy.Settle(tt.trials); word != tt.word || contradicts != (tt.name == "passed and skipped") {
+			t.Errorf("%s: %s %v, want %s", tt.name, word, contradicts, tt.word)
+		}
+	}
+}
+
+// A job that passes had no attempt that failed, and as many that passed as were
+// asked for.
+func TestPolicyPassesOnlyWhatPassed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := Policy{Repeats: rapid.IntRange(0, 4).Draw(t, "repeats"), Retries: rapid.IntRange(0, 3).Draw(t, "retries"), DurationSeconds: rapid.IntRange(0, 50).Draw(t, "duration")}
+		var done []Trial
+		for {
+			trigger, due := p.Next(done)
+			if !due {
+				break
+			}
+			done = append(done, Trial{
+				Attempt: len(done) + 1, Trigger: trigger, ElapsedSeconds: 10,
+				Word: rapid.SampledFrom([]Word{Pass, Pass, Pass, Error, Error, Fail, Skip, NoMetric}).Draw(t, "word"),
+			})
+		}
+		word, decides, _ := p.Settle(done)
+		passes, fails := 0, 0
+		for _, d := range done {
+			switch d.Word {
+			case Pass:
+				passes++
+			case Fail:
+				fails++
+			}
+		}
+		if word == Pending || decides != len(done)-1 {
+			t.Fatalf("%s by %d of %+v", word, decides, done)
+		}
+		if fails > 0 && word != Fail {
+			t.Fatalf("%s although an attempt failed: %+v", word, done)
+		}
+		if word == Pass && (passes < max(1, p.Repeats) || passes*10 < p.DurationSeconds) {
+			t.Fatalf("PASS of %+v by %+v", p, done)
+		}
+	})
+}
