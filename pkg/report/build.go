@@ -18,21 +18,29 @@ type Header struct {
 	Target     string
 	StartedAt  time.Time
 	FinishedAt time.Time // zero while the run goes on
+	Suite      string    // name of the suite; empty: there is none
+	Forced     []string  // runs that used some of the nodes at the same time
 }
 
 // New puts the verdicts on the jobs together, in the order given, and rolls
-// them up into the verdict on the run.
+// them up into the verdict on the run. Optional jobs decide nothing, but that the run
+// is pending while they are.
 func New(h Header, jobs []Job) Run {
-	words := make([]verdict.Word, len(jobs))
-	for i, j := range jobs {
-		words[i] = j.Verdict
+	var words []verdict.Word
+	baseline := len(jobs) > 0
+	for _, j := range jobs {
+		if !j.Optional || j.Verdict == verdict.Pending {
+			words = append(words, j.Verdict)
+		}
+		baseline = baseline && j.Baseline
 	}
 	word := verdict.RollUp(words)
 	return Run{
 		RunID: h.RunID, Dir: h.Dir, Target: h.Target,
 		Verdict: word, ExitCode: word.ExitCode(),
 		StartedAt: utc(h.StartedAt), FinishedAt: utc(h.FinishedAt),
-		Jobs: append([]Job{}, jobs...),
+		Jobs:  append([]Job{}, jobs...),
+		Suite: valid(h.Suite), Baseline: baseline, Forced: h.Forced,
 	}
 }
 
@@ -44,6 +52,14 @@ type JobHeader struct {
 	Scope     string // "" means "job"
 	Attempts  int    // how many were made
 	Directory string // of the judged attempt, from the run directory
+
+	Test     string
+	Variant  map[string]string
+	Round    int
+	Optional bool
+	Baseline bool
+	Gates    *Gates
+	Nodes    []string // where it was to run; empty: that was left to the target
 }
 
 // NewJob describes one judged job.
@@ -56,6 +72,10 @@ func NewJob(h JobHeader, e evidence.Evidence, v verdict.Verdict) Job {
 		Warnings:     newReasons(v.Warnings),
 		Ranks:        make([]Rank, 0, len(e.Ranks)),
 		Measurements: make([]Measurement, 0, len(v.Measurements)),
+		Test:         valid(h.Test), Variant: h.Variant, Round: h.Round, Optional: h.Optional, Baseline: h.Baseline, Gates: h.Gates,
+	}
+	if len(j.Nodes) == 0 {
+		j.Nodes = append(j.Nodes, h.Nodes...)
 	}
 	if j.Scope == "" {
 		j.Scope = "job"

@@ -24,7 +24,11 @@ type Run struct {
 	ExitCode   exitcode.Code `json:"exit_code"`
 	StartedAt  Time          `json:"started_at"`
 	FinishedAt Time          `json:"finished_at"` // null while the run goes on
-	Jobs       []Job         `json:"jobs"`        // in the order of the manifest
+	Jobs       []Job         `json:"jobs"`        // in the order of the manifest, or of its suite
+
+	Suite    string   `json:"suite,omitempty"`    // its name
+	Baseline bool     `json:"baseline,omitempty"` // nothing was gated in any job: exit code 0 is no acceptance
+	Forced   []string `json:"forced,omitempty"`   // runs that used some of the nodes at the same time (--force)
 }
 
 // Pending counts the jobs that have not ended.
@@ -56,6 +60,32 @@ type Job struct {
 	Reasons        []verdict.Reason `json:"reasons"`
 	Warnings       []verdict.Reason `json:"warnings"`
 	Ranks          []Rank           `json:"ranks"`
+	Measurements   []Measurement    `json:"measurements"`
+
+	Test     string            `json:"test,omitempty"`     // name of the test in its suite
+	Variant  map[string]string `json:"variant,omitempty"`  // its values by axis
+	Round    int               `json:"round,omitempty"`    // of the pairs of its test, from 1
+	Optional bool              `json:"optional,omitempty"` // it does not decide the verdict on the run
+	Baseline bool              `json:"baseline,omitempty"` // nothing was gated: PASS is no acceptance
+	Gates    *Gates            `json:"gates,omitempty"`    // the values of a file of thresholds that it was judged by
+	History  []Attempt         `json:"history,omitempty"`  // all attempts in their order, where there were several
+}
+
+// Gates says which values of a file of thresholds a job was judged by.
+type Gates struct {
+	File     string `json:"file"`
+	Digest   string `json:"digest"`
+	Hardware string `json:"hardware"`
+}
+
+// Attempt is one attempt at a job.
+type Attempt struct {
+	Attempt        int              `json:"attempt"`
+	Trigger        verdict.Trigger  `json:"trigger"` // why it was made; empty: it is the first
+	Verdict        verdict.Word     `json:"verdict"`
+	Directory      string           `json:"directory"` // from the run directory
+	ElapsedSeconds float64          `json:"elapsed_seconds"`
+	Reasons        []verdict.Reason `json:"reasons"`
 	Measurements   []Measurement    `json:"measurements"`
 }
 

@@ -61,7 +61,7 @@ func (f *facts) launchReasons() []Reason {
 	case f.notLaunched():
 		return []Reason{{cmp.Or(f.e.Scheduler.NotLaunchedCode, CodeLaunchRefused), f.e.Job, "the job could not be started on its nodes: " + f.e.Scheduler.NotLaunched}}
 	case l.State == evidence.LaunchDropped && l.Detail != "":
-		return []Reason{{CodeCancelled, f.e.Job, l.Detail}}
+		return []Reason{{cmp.Or(l.Code, CodeCancelled), f.e.Job, l.Detail}}
 	case l.State == evidence.LaunchDropped:
 		return []Reason{{CodeCancelled, f.e.Job, "the run was cancelled before the job was submitted"}}
 	case f.neverSubmitted():

@@ -23,6 +23,8 @@ const (
 	CodePreScript          = "PRE_SCRIPT"
 	CodePostScript         = "POST_SCRIPT"
 	CodeCancelled          = "CANCELLED"
+	CodeNotRun             = "NOT_RUN"
+	CodeContradiction      = "CONTRADICTION"
 	CodeThreshold          = threshold.CodeThreshold
 	CodeMetricAbsent       = metric.CodeAbsent
 	CodeMetricNotANumber   = metric.CodeNotANumber
@@ -67,6 +69,8 @@ func ReasonCodes() []CodeRow {
 		{CodePreScript, "a pre-script failed, so that the workload was not started"},
 		{CodePostScript, "a post-script failed after the workload had ended; it never decides a verdict"},
 		{CodeCancelled, "a person ended the job, or dropped it before it was submitted"},
+		{CodeNotRun, "the job was never run: an earlier test of its suite failed, and the suite stops there"},
+		{CodeContradiction, "the job passed, and declared at another time that it does not apply here"},
 		{CodeThreshold, "a measured value does not satisfy a threshold; as a warning, a threshold that is likely wrong"},
 		{CodeMetricAbsent, "a metric that has to be there was not reported, not by every rank, or without a usable value"},
 		{CodeMetricNotANumber, "a reported value is no finite decimal number, or has no metric name"},

@@ -82,19 +82,36 @@ func passed(trials []Trial) (n int, elapsed float64) {
 
 // Settle says what the attempts at a job come to: the word, and which of them decides
 // it. Repeats have to pass all: one that does not, decides. A job of which another
-// attempt is due is pending. A job that passed and then declares itself not
-// applicable contradicts itself, and is ERROR; contradicts says so.
-func (p Policy) Settle(trials []Trial) (word Word, decides int, contradicts bool) {
+// attempt is due is pending, and when stopped says that none will be made, ERROR. A job
+// that passed and then declares itself not applicable contradicts itself, which is
+// ERROR too.
+func (p Policy) Settle(trials []Trial, stopped bool) Settled {
+	s := Settled{Word: Error, Decides: len(trials) - 1}
 	if len(trials) == 0 {
-		return Error, -1, false
+		return s
 	}
-	decides = len(trials) - 1
-	word = trials[decides].Word
-	if _, due := p.Next(trials); due {
-		return Pending, decides, false
+	s.Passes, s.ElapsedSeconds = passed(trials)
+	last := trials[s.Decides].Word
+	_, due := p.Next(trials)
+	switch {
+	case due && !stopped:
+		s.Word, s.Due = Pending, true
+	case due:
+		s.Due = last == Pass
+	case last == Skip && s.Passes > 0:
+		s.Contradicts = true
+	default:
+		s.Word = last
 	}
-	if passes, _ := passed(trials); word == Skip && passes > 0 {
-		return Error, decides, true
-	}
-	return word, decides, false
+	return s
+}
+
+// Settled is what the attempts at a job come to.
+type Settled struct {
+	Word           Word
+	Decides        int     // place of the trial that decides, -1 when there is none
+	Due            bool    // it has not passed as often, or for as long, as it has to; or is retried
+	Contradicts    bool    // it passed, and then declared that it does not apply
+	Passes         int     // how often it passed
+	ElapsedSeconds float64 // for how long it passed
 }

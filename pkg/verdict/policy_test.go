@@ -50,8 +50,16 @@ func TestPolicy(t *testing.T) {
 		if isDue != tt.isDue || isDue && due != tt.due {
 			t.Errorf("%s: due %q %v, want %q %v", tt.name, due, isDue, tt.due, tt.isDue)
 		}
-		if word, _, contradicts := tt.policy.Settle(tt.trials); word != tt.word || contradicts != (tt.name == "passed and skipped") {
-			t.Errorf("%s: %s %v, want %s", tt.name, word, contradicts, tt.word)
+		if got := tt.policy.Settle(tt.trials, false); got.Word != tt.word || got.Contradicts != (tt.name == "passed and skipped") {
+			t.Errorf("%s: %+v, want %s", tt.name, got, tt.word)
+		}
+		stopped := tt.policy.Settle(tt.trials, true)
+		want := tt.word
+		if tt.isDue {
+			want = Error // what was to come decides, and never comes
+		}
+		if stopped.Word != want {
+			t.Errorf("%s, stopped: %+v, want %s", tt.name, stopped, want)
 		}
 	}
 }
@@ -72,7 +80,8 @@ func TestPolicyPassesOnlyWhatPassed(t *testing.T) {
 				Word: rapid.SampledFrom([]Word{Pass, Pass, Pass, Error, Error, Fail, Skip, NoMetric}).Draw(t, "word"),
 			})
 		}
-		word, decides, _ := p.Settle(done)
+		settled := p.Settle(done, false)
+		word, decides := settled.Word, settled.Decides
 		passes, fails := 0, 0
 		for _, d := range done {
 			switch d.Word {
