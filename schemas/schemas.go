@@ -1,5 +1,5 @@
 // Package schemas holds the JSON Schemas (draft 2020-12) of every file that
-// crosses a boundary: cards, manifests, suites, markers, verdicts and perf.csv.
+// crosses a boundary: cards, manifests, suites, thresholds, markers, verdicts and perf.csv.
 // The Go structs of the project are tested against them.
 package schemas
 

@@ -39,6 +39,9 @@ func TestStructsHaveTheFieldsOfTheSchema(t *testing.T) {
 		"slurm":            card.Slurm{},
 		"pbs":              manifest.PBS{},
 		"k8s":              manifest.K8s{},
+		"suite":            manifest.Suite{},
+		"suiteTest":        manifest.Test{},
+		"suiteThresholds":  manifest.Thresholds{},
 	} {
 		var want []string
 		for name := range schema.Defs[def].Properties {
