@@ -22,6 +22,8 @@ const (
 	CodeModule             = "MODULE"
 	CodePreScript          = "PRE_SCRIPT"
 	CodePostScript         = "POST_SCRIPT"
+	CodeRootEnded          = "ROOT_ENDED"
+	CodeRootNotReady       = "ROOT_NOT_READY"
 	CodeCancelled          = "CANCELLED"
 	CodeNotRun             = "NOT_RUN"
 	CodeContradiction      = "CONTRADICTION"
@@ -68,6 +70,8 @@ func ReasonCodes() []CodeRow {
 		{CodeModule, "an environment module could not be loaded on the node"},
 		{CodePreScript, "a pre-script failed, so that the workload was not started"},
 		{CodePostScript, "a post-script failed after the workload had ended; it never decides a verdict"},
+		{CodeRootEnded, "the server of a pair, or the root of a group, ended before the workload of this rank began, so that it was not started"},
+		{CodeRootNotReady, "the server of a pair, or the root of a group, was not ready in time, so that the workload of this rank was not started"},
 		{CodeCancelled, "a person ended the job, or dropped it before it was submitted"},
 		{CodeNotRun, "the job was never run: an earlier test of its suite failed, and the suite stops there"},
 		{CodeContradiction, "the job passed, and declared at another time that it does not apply here"},
