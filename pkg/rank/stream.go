@@ -28,8 +28,9 @@ const (
 type stream struct {
 	r, w  *os.File // the ends of the pipe; the workload gets w
 	sink  *sink
-	scan  *scanner // nil: nothing is picked up
-	after func()   // called after each chunk was scanned
+	scan  *scanner           // nil: nothing is picked up
+	after func()             // called after each chunk was scanned
+	heard func(chunk []byte) // called with each chunk as it comes, and keeps nothing of it; nil: nobody listens
 	done  chan struct{}
 
 	passing           sync.Mutex // held from a read to the end of what is done with it
@@ -76,6 +77,7 @@ func (s *stream) pump() {
 				return false
 			case n > 0:
 				s.sink.write(buf[:n])
+				s.tell(buf[:n])
 				s.show(buf[:n])
 			case !errors.Is(rerr, unix.EINTR):
 				over = true
@@ -106,6 +108,13 @@ func (s *stream) waiting() (n int) {
 		_ = pipe.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
 	}
 	return n
+}
+
+// tell lets whoever listens hear a chunk.
+func (s *stream) tell(chunk []byte) {
+	if s.heard != nil {
+		s.heard(chunk)
+	}
 }
 
 // show hands a chunk to the scanner. A panic costs the readings, not the log.
