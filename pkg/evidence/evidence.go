@@ -5,6 +5,7 @@ package evidence
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	"assay/pkg/metric"
@@ -246,6 +247,19 @@ type Cancel struct {
 	At time.Time `json:"at"`
 	// Jobs are the ids of those that had no verdict then; what had one keeps it.
 	Jobs []string `json:"jobs"`
+	// Attempts are the newest attempts at them then, by job: it is about these.
+	Attempts map[string]int `json:"attempts,omitempty"`
+	// Until are the newest attempts when the request was lifted, by job, since a person
+	// asked for what had not been judged; nil while it stands.
+	Until map[string]int `json:"until,omitempty"`
+}
+
+// Covers says whether an attempt at a job fell under the request.
+func (c Cancel) Covers(job string, attempt int) bool {
+	if !slices.Contains(c.Jobs, job) || attempt < c.Attempts[job] {
+		return false
+	}
+	return c.Until == nil || attempt <= c.Until[job]
 }
 
 // Evidence is all that is known about one attempt of one job.

@@ -69,3 +69,12 @@ func (a Attempt) Submitted() Attempt {
 	a.Dir = path.Join(path.Dir(a.Dir), strconv.Itoa(a.Number))
 	return a
 }
+
+// Asked is for how many seconds a workload is asked to go on when it has to pass for
+// so many more: within four fifths of its time limit, so that it can end by itself.
+func (j Job) Asked(remaining int) int {
+	if limit := j.TimeoutSeconds * 4 / 5; j.TimeoutSeconds > 0 {
+		return min(remaining, max(limit, 1))
+	}
+	return remaining
+}

@@ -60,6 +60,7 @@ type Outcome struct {
 type flight struct {
 	queue    []rundir.Entry
 	active   []activeJob
+	order    order
 	cancel   *evidence.Cancel // asked for by a signal
 	stopping bool
 	outcome  Outcome
@@ -89,10 +90,11 @@ type activeJob struct {
 // with one job, or with keeping a record, is told and returned at the end; it
 // does not keep the driver from the other jobs.
 func (d *Driver) Drive(ctx context.Context) (Outcome, error) {
-	f := &flight{unsettled: map[string]error{}, looked: map[string]int{}}
+	f := &flight{unsettled: map[string]error{}, looked: map[string]int{}, order: newOrder(d.Run.Ledger)}
 	d.resume(ctx, f)
 	for {
 		d.heedCancel(ctx, f)
+		d.dropHalted(f)
 		stop := d.fill(ctx, f)
 		// Whoever cancels from outside reads the handles after writing the request: a
 		// job that was submitted meanwhile is seen there, or the request is seen here.
@@ -177,7 +179,7 @@ func cancelEach(ctx context.Context, t deploy.Target, handles []deploy.Handle) [
 func (d *Driver) dropQueued(ctx context.Context, f *flight, e rundir.Entry, by string) error {
 	ambiguous, unsettled := f.unsettled[e.ID]
 	if !unsettled {
-		return d.drop(e, by)
+		return d.drop(f, e, by)
 	}
 	a, _, err := lastAttempt(d.Run, e)
 	if err != nil {
@@ -191,27 +193,32 @@ func (d *Driver) dropQueued(ctx context.Context, f *flight, e rundir.Entry, by s
 		d.adopt(ctx, f, a, h)
 		return d.Target.Cancel(ctx, h)
 	}
-	if done, err := d.finishForgotten(e, a); done {
+	if done, err := d.finishForgotten(f, e, a); done {
 		return err
 	}
 	if ambiguous != nil {
-		return d.giveUp(e, a, ambiguous)
+		return d.giveUp(f, e, a, ambiguous)
 	}
-	return d.drop(e, by)
+	return d.drop(f, e, by)
 }
 
-// drop records that a job will not be submitted.
-func (d *Driver) drop(e rundir.Entry, by string) error {
+// drop records that a job will not be submitted, since a person ended the run.
+func (d *Driver) drop(f *flight, e rundir.Entry, by string) error {
+	return d.dropFor(f, e, evidence.Launch{
+		State: evidence.LaunchDropped, Detail: "the run was cancelled by " + by + " before the job was submitted",
+	})
+}
+
+// dropFor records that and why a job will not be submitted.
+func (d *Driver) dropFor(f *flight, e rundir.Entry, why evidence.Launch) error {
 	_, dir, err := lastAttempt(d.Run, e)
 	if err != nil {
 		return err
 	}
-	if err := d.Run.WriteLaunch(dir, rundir.LaunchRecord{Launch: evidence.Launch{
-		State: evidence.LaunchDropped, Detail: "the run was cancelled by " + by + " before the job was submitted",
-	}}); err != nil {
+	if err := d.Run.WriteLaunch(dir, rundir.LaunchRecord{Launch: why}); err != nil {
 		return err
 	}
-	return d.finish(e)
+	return d.finish(f, e)
 }
 
 func (f *flight) handles() []deploy.Handle {
@@ -222,16 +229,10 @@ func (f *flight) handles() []deploy.Handle {
 	return handles
 }
 
-// finish judges a job and keeps the verdict beside its evidence.
-func (d *Driver) finish(e rundir.Entry) error {
-	_, err := d.conclude(e)
+// finish concludes a job that is not with the target.
+func (d *Driver) finish(f *flight, e rundir.Entry) error {
+	_, err := d.conclude(f, e)
 	return err
-}
-
-func (d *Driver) conclude(e rundir.Entry) (report.Job, error) {
-	j := judgeJob(d.Run, e)
-	d.event(Event{Kind: EventEnded, Job: &plan.Job{ID: e.ID, Key: e.Key}, Result: &j})
-	return j, writeJobVerdict(d.Run, j)
 }
 
 // clean lets the target remove what it still has of a job, once its verdict is kept.

@@ -17,11 +17,16 @@ import (
 // directory, and adds the rows of the run to perf.csv once every job has ended.
 // Doing it again changes nothing. notice is told what a person should know.
 func Finish(r *rundir.Run, notice func(string)) (report.Run, error) {
-	rep := Judge(r)
 	var errs []error
-	for _, j := range rep.Jobs {
-		errs = append(errs, writeJobVerdict(r, j))
+	jobs := make([]report.Job, 0, len(r.Ledger.Jobs))
+	for _, e := range r.Ledger.Jobs {
+		attempts := judgeAttempts(r, e, false)
+		for _, t := range attempts {
+			errs = append(errs, writeJobVerdict(r, t.job))
+		}
+		jobs = append(jobs, fold(r, e, attempts))
 	}
+	rep := assemble(r, jobs)
 	gather(r, rep, notice)
 	if rep.Pending() > 0 {
 		return rep, errors.Join(errs...)

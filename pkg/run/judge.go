@@ -31,7 +31,10 @@ func Judge(r *rundir.Run) report.Run {
 
 // assemble puts the verdicts on the jobs together.
 func assemble(r *rundir.Run, jobs []report.Job) report.Run {
-	h := report.Header{RunID: r.Ledger.RunID, Dir: r.Dir, Target: r.Ledger.Target, StartedAt: r.Ledger.CreatedAt}
+	h := report.Header{
+		RunID: r.Ledger.RunID, Dir: r.Dir, Target: r.Ledger.Target, StartedAt: r.Ledger.CreatedAt,
+		Suite: r.Ledger.Suite, Forced: r.Ledger.Forced,
+	}
 	rep := report.New(h, jobs)
 	if rep.Pending() > 0 {
 		return rep
@@ -65,46 +68,43 @@ func Evidence(r *rundir.Run, e rundir.Entry) (evidence.Evidence, error) {
 }
 
 func evidenceOf(r *rundir.Run, a plan.Attempt, dir string) (evidence.Evidence, error) {
-	cancel, err := r.ReadCancel()
+	cancels, err := r.ReadCancels()
 	if err != nil {
 		return evidence.Evidence{}, err
 	}
-	if cancel != nil && !slices.Contains(cancel.Jobs, a.Job.ID) {
-		cancel = nil // the job had its verdict by then
+	for _, c := range cancels { // else the job had its verdict by then
+		if c.Covers(a.Job.ID, a.Number) {
+			return collect.Evidence(dir, a, &c)
+		}
 	}
-	return collect.Evidence(dir, a, cancel)
+	return collect.Evidence(dir, a, nil)
 }
 
-// judgeJob judges the newest attempt of a job. Evidence that cannot be read is a
+// judgeJob judges a job by all attempts at it. Evidence that cannot be read is a
 // verdict on this job, and no reason not to judge the others.
 func judgeJob(r *rundir.Run, e rundir.Entry) report.Job {
-	j, err := judgeAttempt(r, e)
-	if err == nil {
-		return j
-	}
-	n, _ := r.LastAttempt(e.ID) // 0 when that cannot be read either
+	return fold(r, e, judgeAttempts(r, e, false))
+}
+
+// damaged is the verdict on an attempt whose evidence cannot be read.
+func damaged(r *rundir.Run, e rundir.Entry, n int, err error) report.Job {
 	v := verdict.Verdict{
 		Word: verdict.Error, Rule: verdict.RuleUnreadable,
 		Reasons: []verdict.Reason{{Code: verdict.CodeEvidenceUnreadable, Subject: e.ID, Message: "the evidence of the job cannot be read: " + err.Error()}},
 	}
 	return report.NewJob(report.JobHeader{
-		Name: e.Key, Key: e.Key, ID: e.ID, Attempts: n, Directory: r.Rel(r.AttemptDir(e.ID, max(n, 1))),
+		Name: e.Key, Key: e.Key, ID: e.ID, Attempts: n, Directory: r.Rel(r.AttemptDir(e.ID, max(n, 1))), Nodes: e.Nodes,
 	}, evidence.Evidence{}, v)
 }
 
-func judgeAttempt(r *rundir.Run, e rundir.Entry) (report.Job, error) {
-	a, dir, err := lastAttempt(r, e)
+// judgeAttempt judges one attempt by what it left.
+func judgeAttempt(r *rundir.Run, a plan.Attempt) (report.Job, error) {
+	ev, err := evidenceOf(r, a, a.Dir)
 	if err != nil {
 		return report.Job{}, err
 	}
-	ev, err := evidenceOf(r, a, dir)
-	if err != nil {
-		return report.Job{}, err
-	}
-	j := report.NewJob(report.JobHeader{
-		Name: a.Job.Model, Key: a.Job.Key, ID: a.Job.ID, Scope: a.Job.Scope, Attempts: a.Number, Directory: r.Rel(dir),
-	}, ev, verdict.Judge(a.Job.Expect, ev))
-	old, err := readJobVerdict(r, dir)
+	j := report.NewJob(headerOf(r, a), ev, verdict.Judge(a.Job.Expect, ev))
+	old, err := readJobVerdict(r, a.Dir)
 	if err != nil {
 		return report.Job{}, err
 	}
@@ -112,6 +112,18 @@ func judgeAttempt(r *rundir.Run, e rundir.Entry) (report.Job, error) {
 		return *old, nil
 	}
 	return j, nil
+}
+
+func headerOf(r *rundir.Run, a plan.Attempt) report.JobHeader {
+	job := a.Job
+	h := report.JobHeader{
+		Name: job.Model, Key: job.Key, ID: job.ID, Scope: job.Scope, Attempts: a.Number, Directory: r.Rel(a.Dir),
+		Test: job.Test, Variant: job.Variant, Round: job.Round, Optional: job.Optional, Baseline: job.Expect.Baseline, Nodes: job.Nodes,
+	}
+	if g := job.Gates; g != nil {
+		h.Gates = &report.Gates{File: g.File, Digest: g.Digest, Hardware: g.Hardware}
+	}
+	return h
 }
 
 // weaker says whether a new verdict rests on less evidence than the old one: a

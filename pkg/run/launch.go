@@ -18,16 +18,15 @@ const fillFor = 2 * time.Second
 
 // room says whether a job may be submitted now.
 func (d *Driver) room(f *flight) bool {
-	return len(f.queue) > 0 && len(f.active) < d.Run.Ledger.Concurrency && !f.stopping && !time.Now().Before(f.submitAt)
+	return len(f.queue) > 0 && len(f.active) < d.Run.Ledger.Concurrency && !f.stopping && !time.Now().Before(f.submitAt) && f.pick() >= 0
 }
 
 // fill submits jobs until enough of them run, for a while. Between two of them a signal is
 // heeded. stop says that the driver shall leave the jobs alone and return.
 func (d *Driver) fill(ctx context.Context, f *flight) (stop bool) {
 	for begun := time.Now(); d.room(f) && time.Since(begun) < fillFor; {
-		e := f.queue[0]
-		f.queue = f.queue[1:]
-		d.failed(f, d.launch(ctx, f, e))
+		d.failed(f, d.launch(ctx, f, f.takeNext(f.pick())))
+		d.dropHalted(f)
 		select {
 		case sig := <-d.Signals:
 			return d.onSignal(f, sig)
@@ -75,7 +74,7 @@ func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 		d.notice("job %s could not be submitted yet (%d in a row): %s", e.ID, f.unsubmitted, deploy.Said(err))
 		return nil
 	case err != nil:
-		return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, deploy.Said(err), nil), d.finish(e))
+		return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, deploy.Said(err), nil), d.finish(f, e))
 	}
 	f.unsubmitted = 0
 	d.adopt(ctx, f, a, h)
@@ -125,11 +124,11 @@ func (d *Driver) settle(ctx context.Context, f *flight, e rundir.Entry, a plan.A
 		d.adopt(ctx, f, a, h)
 		return true, nil
 	}
-	if done, err := d.finishForgotten(e, a); done || ambiguous == nil {
+	if done, err := d.finishForgotten(f, e, a); done || ambiguous == nil {
 		return done, err
 	}
 	if f.looked[e.ID]++; f.looked[e.ID] >= settleLooks {
-		return true, d.giveUp(e, a, ambiguous)
+		return true, d.giveUp(f, e, a, ambiguous)
 	}
 	if again, ok := d.Target.(deploy.Resubmitter); ok && again.Resubmits() {
 		return false, nil
@@ -141,9 +140,9 @@ func (d *Driver) settle(ctx context.Context, f *flight, e rundir.Entry, a plan.A
 
 // giveUp finishes a job whose submission had an ambiguous answer and that the target
 // does not know.
-func (d *Driver) giveUp(e rundir.Entry, a plan.Attempt, ambiguous error) error {
+func (d *Driver) giveUp(f *flight, e rundir.Entry, a plan.Attempt, ambiguous error) error {
 	why := fmt.Sprintf("%s; the target knows no such job, and it is not submitted again because it may still appear", deploy.Said(ambiguous))
-	return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, why, nil), d.finish(e))
+	return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, why, nil), d.finish(f, e))
 }
 
 // refuse records that a job was not launched; h is what there is of it all the

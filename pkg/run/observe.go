@@ -45,7 +45,8 @@ func (d *Driver) observe(ctx context.Context, f *flight) (ended, stop bool) {
 			continue
 		}
 		ended = true
-		j, err := d.conclude(rundir.Entry{ID: a.attempt.Job.ID, Key: a.attempt.Job.Key})
+		f.order.vacate(a.attempt.Job)
+		j, err := d.conclude(f, f.order.entries[a.attempt.Job.ID])
 		d.failed(f, err)
 		if err == nil {
 			if err := clean(ctx, d.Target, a.attempt, a.handle, j); err != nil {

@@ -19,6 +19,7 @@ import (
 	"assay/pkg/plan"
 	"assay/pkg/report"
 	"assay/pkg/rundir"
+	"assay/pkg/verdict"
 )
 
 // Open finds a run by its directory, its id, the beginning of its id, or the
@@ -214,7 +215,7 @@ func Cancel(ctx context.Context, r *rundir.Run, t deploy.Target, c evidence.Canc
 		_, dir, err := lastAttempt(r, e)
 		if err == nil {
 			var final *report.Job
-			if final, err = readJobVerdict(r, dir); final == nil {
+			if final, err = readJobVerdict(r, dir); final == nil || fold(r, e, judgeAttempts(r, e, true)).Verdict == verdict.Pending {
 				c.Jobs = append(c.Jobs, e.ID)
 			}
 		}

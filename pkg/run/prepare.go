@@ -226,7 +226,7 @@ func (p *Prepared) Create(ctx context.Context, s Settings, t deploy.Target) (*ru
 		Pipeline: environ.Get(p.Env, "pipeline"), BuildNumber: environ.Get(p.Env, "BUILD_NUMBER"),
 	}
 	for _, j := range p.Jobs {
-		l.Jobs = append(l.Jobs, rundir.Entry{ID: j.ID, Key: j.Key})
+		l.Jobs = append(l.Jobs, rundir.Entry{ID: j.ID, Key: j.Key, Stage: j.Stage, Nodes: j.Nodes, Cost: j.Cost()})
 	}
 	r, err := rundir.Create(runs, l, p.Manifest)
 	if errors.Is(err, fs.ErrExist) {
@@ -258,7 +258,7 @@ func (p *Prepared) Create(ctx context.Context, s Settings, t deploy.Target) (*ru
 func (p *Prepared) Attempt(l rundir.Ledger, dir string, j plan.Job, rankBinary string) plan.Attempt {
 	return plan.Attempt{
 		Version: plan.AttemptVersion, RunID: l.RunID, Nonce: l.Nonce, ManifestDigest: l.ManifestDigest,
-		Number: 1, Dir: dir, LogLimit: p.LogLimit, Job: j, RankBinary: rankBinary,
+		Number: 1, Dir: dir, LogLimit: p.LogLimit, Job: j, RankBinary: rankBinary, DurationSeconds: j.Asked(j.Policy.DurationSeconds),
 	}
 }
 

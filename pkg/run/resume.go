@@ -38,6 +38,7 @@ func (d *Driver) resumeJob(ctx context.Context, f *flight, e rundir.Entry) error
 	}
 	switch {
 	case final != nil:
+		return d.goOn(f, e, judgeAttempts(d.Run, e, true))
 	case launch.State == evidence.LaunchIntent:
 		err := d.findLost(ctx, f, e, a)
 		if !errors.Is(err, deploy.ErrUnavailable) {
@@ -50,7 +51,7 @@ func (d *Driver) resumeJob(ctx context.Context, f *flight, e rundir.Entry) error
 	case launch.State == evidence.LaunchPlanned, launch.State == evidence.LaunchUnknown:
 		f.queue = append(f.queue, e)
 	default: // refused or dropped, and not judged yet
-		return d.finish(e)
+		return d.finish(f, e)
 	}
 	return nil
 }
@@ -58,6 +59,7 @@ func (d *Driver) resumeJob(ctx context.Context, f *flight, e rundir.Entry) error
 // adopt takes on a job that runs already.
 func (d *Driver) adopt(ctx context.Context, f *flight, a plan.Attempt, h deploy.Handle) {
 	f.active = append(f.active, activeJob{attempt: a, handle: h})
+	f.order.occupy(a.Job)
 	follow(ctx, d.Target, a, h)
 	q, queues := d.Target.(deploy.Queue)
 	d.event(Event{Kind: EventSubmitted, Job: &a.Job, Dir: a.Dir, Handle: h, Queued: queues && q.Queues()})
@@ -80,7 +82,7 @@ func (d *Driver) findLost(ctx context.Context, f *flight, e rundir.Entry, a plan
 		d.adopt(ctx, f, a, h)
 		return nil
 	}
-	if done, err := d.finishForgotten(e, a); done {
+	if done, err := d.finishForgotten(f, e, a); done {
 		return err
 	}
 	f.queue = append(f.queue, e)
@@ -90,7 +92,7 @@ func (d *Driver) findLost(ctx context.Context, f *flight, e rundir.Entry, a plan
 // finishForgotten finishes a job whose submission had no answer, which the target
 // does not know, and of which a rank began all the same: it ran, and was forgotten
 // meanwhile. done is false when none did.
-func (d *Driver) finishForgotten(e rundir.Entry, a plan.Attempt) (done bool, err error) {
+func (d *Driver) finishForgotten(f *flight, e rundir.Entry, a plan.Attempt) (done bool, err error) {
 	if a.SubmittedAs == 0 && !rundir.AnyBegan(a.Dir) {
 		return false, nil
 	}
@@ -100,7 +102,7 @@ func (d *Driver) finishForgotten(e rundir.Entry, a plan.Attempt) (done bool, err
 			Source: d.Target.Name(), Phase: evidence.PhaseGone, At: time.Now().UTC(),
 			Detail: "the submission had no answer, ranks of the job began, and the target knows no such job any more",
 		}),
-		d.finish(e),
+		d.finish(f, e),
 	)
 }
 

@@ -242,26 +242,6 @@ func ReadLaunch(attemptDir string) (LaunchRecord, error) {
 	return l, nil
 }
 
-// WriteCancel records that the end of the run was asked for. The first request
-// stands.
-func (r *Run) WriteCancel(c evidence.Cancel) error {
-	old, err := r.ReadCancel()
-	if err != nil || old != nil {
-		return err
-	}
-	return r.writeReserved(CancelFile, c)
-}
-
-// ReadCancel returns the request to end the run, or nil when there is none.
-func (r *Run) ReadCancel() (*evidence.Cancel, error) {
-	var c evidence.Cancel
-	found, err := readJSON(filepath.Join(r.Dir, CancelFile), &c)
-	if err != nil || !found {
-		return nil, err
-	}
-	return &c, nil
-}
-
 // WritePerf records the state of the rows of this run in perf.csv. That they are
 // in can be found out again from the file itself, so only where they begin waits
 // for the disk.
