@@ -33,6 +33,7 @@ var layers = []struct {
 	{"pkg/rundir pkg/envfile pkg/document pkg/probe pkg/report pkg/container", "edges that know files, processes, formats"},
 	{"pkg/rank pkg/collect pkg/discover pkg/perfcsv pkg/batch", "what works on them"},
 	{"pkg/podrank", "a rank in a pod"},
+	{"pkg/suite", "what a suite runs"},
 	{"deploy/local deploy/slurm deploy/k8s deploy/deploytest deploy/slurm/slurmtest deploy/k8s/k8stest", "the targets, the suite that each passes, and the cluster that tests use"},
 	{"pkg/lint", "checks every kind of file"},
 	{"pkg/build pkg/run", "the flows"},
