@@ -1,0 +1,345 @@
+package pairwise
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Outcome says what came of measuring a link. The zero value is NotMeasured.
+type Outcome int
+
+// The outcomes.
+const (
+	NotMeasured Outcome = iota // nothing is known: it is counted, and never blamed
+	Measured                   // it has a value
+	Failed                     // it failed without a value, which is worse than any
+)
+
+// Link is what was found of the link between two nodes.
+type Link struct {
+	A, B    string // the server and the client
+	Outcome Outcome
+	Value   float64 // of a Measured one
+}
+
+// Better says which values of a metric are good. The zero value is Unknown: nothing
+// can be ranked.
+type Better int
+
+// The directions.
+const (
+	Unknown Better = iota
+	Higher
+	Lower
+)
+
+// Standing says whether something stands out from the others. The zero value is
+// Unremarkable.
+type Standing int
+
+// The standings.
+const (
+	Unremarkable Standing = iota
+	// Suspect: it is slow where everything around it is not.
+	Suspect
+	// Unclear: it is slow, and what was measured does not tell whether it is the cause.
+	Unclear
+)
+
+// NodeRank is what the links of a node say of it.
+type NodeRank struct {
+	Node        string
+	Score       float64 // the upper median of its links' values; NaN when it has none
+	Ratio       float64 // of the score to the median of all nodes' scores; NaN when there is none
+	OthersScore float64 // the median of the others' scores; NaN when there is none
+	Links       int     // measured or failed
+	Slow        int     // how many of these are slow
+	NotMeasured int
+	Standing    Standing
+}
+
+// LinkRank is how a link compares with the others.
+type LinkRank struct {
+	Link
+	Ratio    float64 // of the value to the median of all links; NaN when there is none
+	Standing Standing
+}
+
+// Analysis is what the links of a set of nodes say of nodes and links.
+type Analysis struct {
+	Nodes []NodeRank // the worst first, those without a score last
+	Links []LinkRank // the worst first, those that were not measured last
+	// NodeMedian and LinkMedian are of the scores and of the values; NaN when there is
+	// none.
+	NodeMedian, LinkMedian float64
+	NotMeasured            int // links
+	// Comparable says that there are values which could be compared: a direction, and at
+	// least two measured or failed links.
+	Comparable bool
+}
+
+// The bounds of what counts as worse: a share of the reference, and a number of robust
+// standard deviations.
+const (
+	worseShare      = 0.10
+	worseDeviations = 3
+	deviationOfMAD  = 1.4826 // the standard deviation of normal noise is so many MADs
+)
+
+// Analyse tells bad nodes from bad links. A node is scored by the upper median of its
+// links, so that one bad link does not harm it, and is suspect when that score is worse
+// than the others' by more than noise. A link is suspect when it is worse than the worse
+// of its two nodes is elsewhere, so that the links of a bad node are not blamed. It does
+// not matter in which order links come.
+func Analyse(links []Link, better Better) Analysis {
+	a := &analyser{better: better, links: sorted(links), of: map[string][]int{}}
+	a.gather()
+	a.judgeNodes()
+	a.judgeLinks()
+	return a.result()
+}
+
+// analyser works with goodness: the value where higher is better, its negative where
+// lower is, and -Inf of a link that failed without one. More is better.
+type analyser struct {
+	better Better
+	links  []Link
+	good   []float64 // by link; NaN: not measured
+	of     map[string][]int
+	names  []string
+
+	scores     map[string]float64 // only of nodes with a link that was measured or failed
+	candidates map[string]bool    // slow by their score
+	slow       []bool             // by link
+	nodes      map[string]Standing
+	standings  []Standing // by link
+}
+
+// sorted puts links into an order that does not depend on the one given.
+func sorted(links []Link) []Link {
+	out := slices.Clone(links)
+	slices.SortStableFunc(out, func(x, y Link) int {
+		return cmp.Or(cmp.Compare(min(x.A, x.B), min(y.A, y.B)), cmp.Compare(max(x.A, x.B), max(y.A, y.B)))
+	})
+	return out
+}
+
+func (a *analyser) gather() {
+	a.good = make([]float64, len(a.links))
+	a.slow = make([]bool, len(a.links))
+	a.standings = make([]Standing, len(a.links))
+	a.nodes, a.scores, a.candidates = map[string]Standing{}, map[string]float64{}, map[string]bool{}
+	for i, l := range a.links {
+		a.good[i] = a.goodness(l)
+		for _, n := range []string{l.A, l.B} {
+			if _, known := a.of[n]; !known {
+				a.names = append(a.names, n)
+			}
+			a.of[n] = append(a.of[n], i)
+		}
+	}
+	slices.Sort(a.names)
+	for _, n := range a.names {
+		if values := a.values(n); len(values) > 0 {
+			a.scores[n] = upperMedian(values)
+		}
+	}
+}
+
+func (a *analyser) goodness(l Link) float64 {
+	switch {
+	case l.Outcome == Failed:
+		return math.Inf(-1)
+	case l.Outcome != Measured || math.IsNaN(l.Value):
+		return math.NaN()
+	case a.better == Lower:
+		return -l.Value
+	}
+	return l.Value
+}
+
+// values are the goodness of the links of a node that were measured or failed.
+func (a *analyser) values(node string) []float64 {
+	var out []float64
+	for _, i := range a.of[node] {
+		if !math.IsNaN(a.good[i]) {
+			out = append(out, a.good[i])
+		}
+	}
+	return out
+}
+
+// others are the scores of all nodes but one.
+func (a *analyser) others(node string) []float64 {
+	var out []float64
+	for _, n := range a.names {
+		if s, ok := a.scores[n]; ok && n != node {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// comparable says whether anything can be compared.
+func (a *analyser) comparable() bool {
+	known := 0
+	for _, g := range a.good {
+		if !math.IsNaN(g) {
+			known++
+		}
+	}
+	return a.better != Unknown && known >= 2
+}
+
+// worse says whether a value is worse than a reference by more than noise.
+func worse(value, reference, spread float64) bool {
+	if math.IsInf(reference, -1) {
+		return false
+	}
+	bound := max(worseShare*math.Abs(reference), worseDeviations*deviationOfMAD*spread)
+	return reference-value > bound
+}
+
+// judgeNodes finds the nodes whose score is bad. One all of whose links lead to other
+// such nodes, or that has one link only, may be innocent: that cannot be told.
+func (a *analyser) judgeNodes() {
+	if !a.comparable() {
+		return
+	}
+	for _, n := range a.names {
+		others := a.others(n)
+		score, ok := a.scores[n]
+		if ok && len(others) > 0 && worse(score, median(others), deviation(others)) {
+			a.candidates[n] = true
+		}
+	}
+	a.findSlow()
+	for n := range a.candidates {
+		a.nodes[n] = Unclear
+		if len(a.values(n)) < 2 {
+			continue
+		}
+		for _, i := range a.of[n] {
+			if a.slow[i] && !a.candidates[a.links[i].other(n)] {
+				a.nodes[n] = Suspect
+			}
+		}
+	}
+}
+
+// findSlow marks the links that are worse than the scores of the nodes whose score is
+// not bad.
+func (a *analyser) findSlow() {
+	var healthy []float64
+	for _, n := range a.names {
+		if s, ok := a.scores[n]; ok && !a.candidates[n] {
+			healthy = append(healthy, s)
+		}
+	}
+	mid, spread := median(healthy), deviation(healthy)
+	for i, g := range a.good {
+		a.slow[i] = !math.IsNaN(g) && worse(g, mid, spread)
+	}
+}
+
+func (l Link) other(node string) string {
+	if l.A == node {
+		return l.B
+	}
+	return l.A
+}
+
+// judgeLinks finds the links that are worse than both of their nodes are elsewhere.
+func (a *analyser) judgeLinks() {
+	if !a.comparable() {
+		return
+	}
+	var known []int
+	var residuals []float64 // how much better a link is than the worse of its nodes
+	for i, g := range a.good {
+		if math.IsNaN(g) {
+			continue
+		}
+		known = append(known, i)
+		residuals = append(residuals, minus(g, a.reference(i)))
+	}
+	spread := deviation(residuals)
+	for _, i := range known {
+		l := a.links[i]
+		switch {
+		case worse(a.good[i], a.reference(i), spread):
+			a.standings[i] = Suspect
+		case a.slow[i] && a.nodes[l.A] != Suspect && a.nodes[l.B] != Suspect && (a.nodes[l.A] == Unclear || a.nodes[l.B] == Unclear):
+			a.standings[i] = Unclear
+		}
+	}
+}
+
+// reference is the worse of the scores of a link's nodes.
+func (a *analyser) reference(link int) float64 {
+	return min(a.scores[a.links[link].A], a.scores[a.links[link].B])
+}
+
+func (a *analyser) result() Analysis {
+	out := Analysis{Comparable: a.comparable()}
+	all := a.others("")
+	var known []float64
+	for _, g := range a.good {
+		if math.IsNaN(g) {
+			out.NotMeasured++
+		} else {
+			known = append(known, g)
+		}
+	}
+	out.NodeMedian, out.LinkMedian = a.value(median(all)), a.value(median(known))
+	for _, n := range a.names {
+		out.Nodes = append(out.Nodes, a.nodeRank(n, out.NodeMedian))
+	}
+	for i, l := range a.links {
+		r := LinkRank{Link: l, Ratio: math.NaN(), Standing: a.standings[i]}
+		if l.Outcome == Measured {
+			r.Ratio = ratio(l.Value, out.LinkMedian)
+		}
+		out.Links = append(out.Links, r)
+	}
+	slices.SortStableFunc(out.Nodes, func(x, y NodeRank) int { return worstFirst(a.score(x.Node), a.score(y.Node)) })
+	slices.SortStableFunc(out.Links, func(x, y LinkRank) int { return worstFirst(a.goodness(x.Link), a.goodness(y.Link)) })
+	return out
+}
+
+func (a *analyser) nodeRank(node string, mid float64) NodeRank {
+	r := NodeRank{Node: node, Score: a.value(a.score(node)), OthersScore: a.value(median(a.others(node))), Standing: a.nodes[node]}
+	r.Ratio = ratio(r.Score, mid)
+	for _, i := range a.of[node] {
+		switch {
+		case math.IsNaN(a.good[i]):
+			r.NotMeasured++
+		case a.slow[i]:
+			r.Slow++
+			fallthrough
+		default:
+			r.Links++
+		}
+	}
+	return r
+}
+
+// score is the goodness of a node, NaN when nothing is known of it.
+func (a *analyser) score(node string) float64 {
+	if s, ok := a.scores[node]; ok {
+		return s
+	}
+	return math.NaN()
+}
+
+// value turns goodness back into a value; NaN for that of a failure.
+func (a *analyser) value(good float64) float64 {
+	switch {
+	case math.IsInf(good, 0):
+		return math.NaN()
+	case a.better == Lower && good != 0:
+		return -good
+	}
+	return good
+}
