@@ -2,7 +2,6 @@ package lint
 
 import (
 	"fmt"
-	"strings"
 
 	"assay/pkg/document"
 	"assay/pkg/metric"
@@ -23,10 +22,11 @@ func (c *checker) metrics(list document.Node) declared {
 			continue
 		}
 		unit := m.Get("unit")
+		evidence, _ := m.Get("evidence").Value().(bool)
 		if _, twice := all[name.Text()]; twice {
 			c.at(Warning, MetricDuplicate, name, fmt.Sprintf("the metric %q is declared twice", name.Text()), "remove one of them")
 		}
-		all[name.Text()] = metric.Spec{Name: name.Text(), Unit: unit.Text(), Better: m.Get("better").Text()}
+		all[name.Text()] = metric.Spec{Name: name.Text(), Unit: unit.Text(), Better: m.Get("better").Text(), Evidence: evidence}
 		c.metricName(name, name.Text())
 		c.metricUnit(name.Text(), unit)
 	}
@@ -43,25 +43,10 @@ func (c *checker) metricName(name document.Node, text string) {
 		return
 	}
 	fix := "begin with a small letter and use letters and digits of ASCII"
-	if name := camel(text); metric.ValidName(name) == nil && len(text) == len([]rune(text)) {
+	if name := metric.Camel(text); metric.ValidName(name) == nil && len(text) == len([]rune(text)) {
 		fix = fmt.Sprintf("write %q", name)
 	}
 	c.at(Warning, MetricName, name, "the "+err.Error(), fix)
-}
-
-// camel makes a name lowerCamelCase.
-func camel(s string) string {
-	words := strings.FieldsFunc(s, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
-	})
-	for i, w := range words {
-		if i == 0 {
-			words[i] = strings.ToLower(w[:1]) + w[1:]
-		} else {
-			words[i] = strings.ToUpper(w[:1]) + w[1:]
-		}
-	}
-	return strings.Join(words, "")
 }
 
 // metricUnit checks that the suffix of a name is the unit that is declared.

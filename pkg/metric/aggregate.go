@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -152,14 +153,23 @@ func worse(old, next Reading) Reading {
 }
 
 func same(a, b Reading) bool {
-	return a.NotApplicable == b.NotApplicable && (a.NotApplicable || a.Value == b.Value)
+	switch {
+	case a.NotApplicable || b.NotApplicable || a.Label != b.Label:
+		return a.NotApplicable == b.NotApplicable && a.Label == b.Label
+	case a.Label:
+		return a.Text == b.Text
+	}
+	return a.Value == b.Value
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 func show(r Reading) string {
-	if r.NotApplicable {
+	switch {
+	case r.NotApplicable:
 		return "n/a"
+	case r.Label:
+		return strconv.Quote(clip(r.Text))
 	}
 	return formatNumber(r.Value)
 }

@@ -22,6 +22,7 @@ const (
 // It is safe for concurrent use.
 type Collector struct {
 	declared map[string]struct{}
+	units    map[string]string // that are declared, by name; under the acceptance contract
 
 	mu      sync.Mutex
 	index   map[slot]int
@@ -29,6 +30,8 @@ type Collector struct {
 	loose   []Problem // problems that belong to no name
 	dropped int       // loose problems beyond maxProblems
 	ignored int       // readings beyond maxNames
+	odd     int       // different keys that are no names
+	more    int       // lines with such keys beyond maxProblems different ones
 
 	changed atomic.Int64
 }
@@ -158,6 +161,9 @@ func (c *Collector) record(source Source, e entry, place string, cut bool) {
 		}
 		return
 	}
+	if e.problem.Code == CodeName {
+		source = sourceName // keys and metrics never take each other's place
+	}
 	key := slot{source, name, cut}
 	if i, ok := c.index[key]; ok {
 		e.twice = overwritten(c.entries[i], e)
@@ -168,9 +174,18 @@ func (c *Collector) record(source Source, e entry, place string, cut bool) {
 		c.ignored++
 		return
 	}
+	if source == sourceName {
+		if c.odd++; c.odd > maxProblems {
+			c.more++
+			return
+		}
+	}
 	c.index[key] = len(c.entries)
 	c.entries = append(c.entries, e)
 }
+
+// sourceName is the source of slots for keys that are no names.
+const sourceName Source = "name"
 
 // overwritten says that next takes the place of old although they may be two
 // things: their lines go on differently after the metric, or only one of them has
@@ -225,6 +240,9 @@ func (c *Collector) Result() ([]Reading, []Problem) {
 	problems = append(problems, c.loose...)
 	if c.dropped > 0 {
 		problems = append(problems, Problem{Code: CodeNotANumber, Message: fmt.Sprintf("%d more lines look like readings and are none", c.dropped)})
+	}
+	if c.more > 0 {
+		problems = append(problems, Problem{Code: CodeName, Source: SourceKeyValue, Message: fmt.Sprintf("%d more lines have keys that are no names of metrics", c.more)})
 	}
 	if c.ignored > 0 {
 		problems = append(problems, Problem{Code: CodeNotANumber, Message: fmt.Sprintf("%d readings were ignored: more than %d different metric names were reported", c.ignored, maxNames)})

@@ -61,7 +61,10 @@ func (g *group) combined(spec Spec, ranks []RankReadings) (*Measurement, []Probl
 		return g.one(spec, g.values[0]), problems
 	}
 	numbers := g.numbers()
-	if len(numbers) == 0 { // n/a everywhere
+	if p, ok := g.label(spec, len(numbers)); ok {
+		return g.one(spec, g.values[0]), append(g.silent(spec, ranks), p)
+	}
+	if len(numbers) == 0 { // n/a everywhere, or the same word
 		return g.one(spec, g.values[0]), g.silent(spec, ranks)
 	}
 	v, ok := combine(spec.Aggregate, numbers)
@@ -108,13 +111,25 @@ func (g *group) one(spec Spec, v ranked) *Measurement {
 	if unit == "" {
 		unit, _ = UnitOf(g.key.name)
 	}
-	return &Measurement{Name: r.Name, Value: r.Value, Text: r.Text, Unit: unit, Model: r.Model, Source: r.Source, NotApplicable: r.NotApplicable}
+	return &Measurement{Name: r.Name, Value: r.Value, Text: r.Text, Unit: unit, Model: r.Model, Source: r.Source, NotApplicable: r.NotApplicable, Label: r.Label}
+}
+
+// label says that words were reported where numbers are put together.
+func (g *group) label(spec Spec, numbers int) (Problem, bool) {
+	i := slices.IndexFunc(g.values, func(v ranked) bool { return v.reading.Label })
+	if i < 0 || numbers == 0 && g.agree() {
+		return Problem{}, false
+	}
+	return Problem{
+		Code: CodeNotANumber, Name: g.key.name, Model: g.key.model, Source: g.values[i].reading.Source, Text: g.values[i].reading.Text,
+		Message: fmt.Sprintf("%s is the %s over ranks, and not every rank reported a number (%s)", title(g.key.name, g.key.model), spec.Aggregate, listValues(g.values)),
+	}, true
 }
 
 func (g *group) numbers() []float64 {
 	var out []float64
 	for _, v := range g.values {
-		if !v.reading.NotApplicable {
+		if !v.reading.NotApplicable && !v.reading.Label {
 			out = append(out, v.reading.Value)
 		}
 	}
@@ -132,7 +147,8 @@ func (g *group) agree() bool {
 
 // undeclared warns when ranks differ and nobody said what that means.
 func (g *group) undeclared() []Problem {
-	if g.agree() {
+	number := func(v ranked) bool { return !v.reading.NotApplicable && !v.reading.Label }
+	if g.agree() || !slices.ContainsFunc(g.values, number) { // words may differ: a name of a host, a serial number
 		return nil
 	}
 	r := g.values[0].reading

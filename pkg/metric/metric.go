@@ -21,13 +21,14 @@ type Spec struct {
 	Better    string `json:"better,omitempty"`    // "higher", "lower" or empty
 	Aggregate string `json:"aggregate,omitempty"` // root, min, max, sum, mean, agree; empty: rank 0 or the only rank that reported
 	Required  bool   `json:"required,omitempty"`
+	Evidence  bool   `json:"evidence,omitempty"` // it is reported to be read, and no number to judge by: a label, a version, a single sample
 	Help      string `json:"help,omitempty"`
 }
 
 // Reading is one value that one rank reported.
 type Reading struct {
 	Name   string  `json:"name"`            // metric name
-	Value  float64 `json:"value"`           // finite, unless NotApplicable
+	Value  float64 `json:"value"`           // finite, unless NotApplicable or Label
 	Text   string  `json:"text"`            // the value as it was written
 	Unit   string  `json:"unit,omitempty"`  // as written, or empty
 	Model  string  `json:"model,omitempty"` // the row's model in a results CSV
@@ -35,6 +36,8 @@ type Reading struct {
 	Place  string  `json:"place,omitempty"` // e.g. "results.csv:3"
 	// NotApplicable is the positive finding "n/a": it cannot be measured here.
 	NotApplicable bool `json:"not_applicable,omitempty"`
+	// Label says that Text is no number but a word, and Value means nothing.
+	Label bool `json:"label,omitempty"`
 	// Unended says that its line, of output or of a results CSV, has no end: when
 	// its writer was ended in the middle, this is half of what it would have written.
 	Unended bool `json:"unended,omitempty"`
@@ -48,6 +51,7 @@ const (
 	CodeNoColumn   = "RESULTS_NO_COLUMN"   // a results CSV without a column it needs
 	CodeEmpty      = "RESULTS_EMPTY"       // a results CSV, or rows of it, without a value
 	CodeUnreadable = "RESULTS_UNREADABLE"  // a results file that cannot be parsed, or a part of it
+	CodeName       = "METRIC_NAME"         // a line whose key is no name of a metric
 )
 
 // Problem is a reason why something that looked like a reading is none. Code is
@@ -56,6 +60,7 @@ type Problem struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Name    string `json:"name,omitempty"`   // the metric it is about, when that is known
+	Text    string `json:"text,omitempty"`   // the value as it was written, when that is known
 	Model   string `json:"model,omitempty"`  // the row's model, for a results CSV
 	Source  Source `json:"source,omitempty"` // where it would have been read from
 	// Rows are the rows of a results CSV that it is about, or what its line may
@@ -86,4 +91,5 @@ type Measurement struct {
 	Model         string  `json:"model"`
 	Source        Source  `json:"source"`
 	NotApplicable bool    `json:"not_applicable,omitempty"`
+	Label         bool    `json:"label,omitempty"` // Text is a word, and Value means nothing
 }

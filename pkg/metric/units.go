@@ -146,3 +146,20 @@ func ValidName(name string) error {
 	}
 	return nil
 }
+
+// Camel makes a name lowerCamelCase, as far as that can be done by leaving out what
+// stands between its words: "eccErrors" of "ecc_errors". The result may still be no
+// valid name.
+func Camel(s string) string {
+	words := strings.FieldsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	})
+	for i, w := range words {
+		if i == 0 {
+			words[i] = strings.ToLower(w[:1]) + w[1:]
+		} else {
+			words[i] = strings.ToUpper(w[:1]) + w[1:]
+		}
+	}
+	return strings.Join(words, "")
+}
