@@ -222,7 +222,7 @@ func TestRows(t *testing.T) {
 		{"nothing measured", verdict.NoMetric, nil, []cells{{"bert", "", "", "FAILURE", "NO_METRIC", "first"}}},
 		{"error", verdict.Error, nil, []cells{{"bert", "", "", "FAILURE", "ERROR", "first"}}},
 		{"skip", verdict.Skip, nil, []cells{{"bert", "", "", "SKIPPED", "SKIP", "first"}}},
-		{"a pass without a number is none", verdict.Pass, nil, []cells{{"bert", "", "", "FAILURE", "PASS", "first"}}},
+		{"a pass without a number is no success", verdict.Pass, nil, []cells{{"bert", "", "", "SKIPPED", "PASS", "first"}}},
 		{"pending", verdict.Pending, measured, nil},
 		{"unknown", verdict.Unknown, nil, nil},
 	} {

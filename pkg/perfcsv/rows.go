@@ -74,13 +74,15 @@ func Rows(run report.Run, job report.Job, facts Facts) []Row {
 		return nil
 	}
 	base := baseRow(run, job, facts)
-	if len(job.Measurements) == 0 {
-		base.Status = status(job.Verdict, false)
-		return []Row{base}
-	}
 	rows := make([]Row, 0, len(job.Measurements))
 	for _, m := range job.Measurements {
-		rows = append(rows, measured(base, job.Verdict, m))
+		if m.Value != nil || m.NotApplicable { // a label is no number for a column of numbers
+			rows = append(rows, measured(base, job.Verdict, m))
+		}
+	}
+	if len(rows) == 0 {
+		base.Status = status(job.Verdict, false)
+		return []Row{base}
 	}
 	return rows
 }
@@ -112,6 +114,8 @@ func status(word verdict.Word, number bool) string {
 		return StatusSkipped
 	case word == verdict.Pass && number:
 		return StatusSuccess
+	case word == verdict.Pass: // a success without a number is none to those who read the column
+		return StatusSkipped
 	}
 	return StatusFailure
 }
@@ -137,6 +141,8 @@ func baseRow(run report.Run, job report.Job, f Facts) Row {
 	}
 	if len(job.Reasons) > 0 {
 		row.Reason = job.Reasons[0].Message
+	} else if job.Baseline {
+		row.Reason = "a baseline: nothing was gated"
 	}
 	return row
 }

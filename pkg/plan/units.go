@@ -151,7 +151,7 @@ func (j Job) Cost() int { return max(len(j.Nodes), j.NNodes, 1) }
 // checkInterlock refuses jobs that could never run within the limit of nodes under
 // load.
 func (p *planner) checkInterlock(jobs []Job) {
-	limit, at := p.MaxNodes()
+	limit, at := p.maxNodes()
 	if limit == 0 {
 		return
 	}
@@ -167,19 +167,27 @@ func (p *planner) checkInterlock(jobs []Job) {
 	}
 }
 
-// MaxNodes is how many nodes may be under load at the same time, 0 for no limit, and
-// where that is said. A suite that does not say has 1.
-func (p *planner) MaxNodes() (limit int, at string) {
-	n, at := p.opt.MaxNodes, "--max-concurrent-nodes"
-	if n == 0 && p.suite != nil {
-		if n, at = p.suite.MaxNodes, "manifest: /suite/max_concurrent_nodes"; n == 0 {
-			n = 1
+// maxNodes is MaxNodes, and where it is said.
+func (p *planner) maxNodes() (limit int, at string) {
+	at = "manifest: /suite/max_concurrent_nodes"
+	if p.opt.MaxNodes != 0 {
+		at = "--max-concurrent-nodes"
+	}
+	return MaxNodes(p.suite, p.opt.MaxNodes), at
+}
+
+// MaxNodes is how many nodes may be under load at the same time, 0 for no limit: as
+// asked, or as the suite says, which has 1 when it does not. Without a suite there is
+// no limit.
+func MaxNodes(suite *manifest.Suite, asked manifest.NodeLimit) int {
+	n := asked
+	if n == 0 && suite != nil {
+		n = max(suite.MaxNodes, 1)
+		if suite.MaxNodes == manifest.AllNodes {
+			n = 0
 		}
 	}
-	if n == manifest.AllNodes {
-		return 0, at
-	}
-	return int(n), at
+	return max(int(n), 0)
 }
 
 // name is what messages call the job: its test, or its key.

@@ -10,7 +10,7 @@ import (
 )
 
 // PerfRows returns the rows of perf.csv that a run gives: at least one for every
-// entry of its manifest that has ended.
+// attempt that has ended.
 func PerfRows(r *rundir.Run, rep report.Run) ([]perfcsv.Row, error) {
 	data, err := r.Manifest()
 	if err != nil {
@@ -25,15 +25,15 @@ func PerfRows(r *rundir.Run, rep report.Run) ([]perfcsv.Row, error) {
 		entries[e.Key] = e
 	}
 	var rows []perfcsv.Row
-	for i, j := range rep.Jobs {
-		// Without its job file a job still has its card.
-		a, _, _ := lastAttempt(r, r.Ledger.Jobs[i])
-		e := entries[j.Key]
-		f := perfcsv.FactsOf(e.Card, a.Job)
-		fillImage(&f, m.Images[j.Key])
-		f.GitCommit = e.GitCommit
-		f.Pipeline, f.BuildNumber = r.Ledger.Pipeline, r.Ledger.BuildNumber
-		rows = append(rows, perfcsv.Rows(rep, j, f)...)
+	for _, entry := range r.Ledger.Jobs {
+		for _, t := range judgeAttempts(r, entry, true) {
+			e := entries[t.job.Key]
+			f := perfcsv.FactsOf(e.Card, t.attempt.Job) // without its job file a job still has its card
+			fillImage(&f, m.Images[t.job.Key])
+			f.GitCommit = e.GitCommit
+			f.Pipeline, f.BuildNumber = r.Ledger.Pipeline, r.Ledger.BuildNumber
+			rows = append(rows, perfcsv.Rows(rep, t.job, f)...)
+		}
 	}
 	return rows, nil
 }

@@ -36,12 +36,20 @@ type Input struct {
 	KeepAlive    bool // containers stay when their ranks have ended
 	Timeout      *int // seconds for every job, when given
 	LogLimit     int64
+
+	Nodes           []string           // that the run uses, by name; empty: that is left to the manifest
+	Pairs           string             // which links tests of scope pair are about
+	Hardware        string             // key of the file of thresholds
+	MaxNodes        manifest.NodeLimit // under load at the same time; 0: as the suite says
+	DurationSeconds int                // of tests that have one; 0: as they say
+	Baseline        bool               // measure, gate nothing
 }
 
 // Prepared is a manifest that can be run.
 type Prepared struct {
 	Input
 	Parsed   *manifest.Manifest
+	Suite    *manifest.Suite // nil: there is none
 	Target   string
 	Jobs     []plan.Job
 	Warnings []string
@@ -58,11 +66,18 @@ func Prepare(ctx context.Context, in Input) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, warnings, err := plan.Jobs(m, plan.Options{ManifestDir: dir, Bare: in.Bare, Strict: in.Strict, KeepAlive: in.KeepAlive, TimeoutSeconds: in.Timeout})
+	jobs, warnings, err := plan.Jobs(m, plan.Options{
+		ManifestDir: dir, Bare: in.Bare, Strict: in.Strict, KeepAlive: in.KeepAlive, TimeoutSeconds: in.Timeout,
+		Nodes: in.Nodes, Pairs: in.Pairs, Hardware: in.Hardware, MaxNodes: in.MaxNodes, DurationSeconds: in.DurationSeconds, Baseline: in.Baseline,
+	})
 	if err != nil {
 		return nil, exitcode.With(exitcode.Invalid, fmt.Errorf("%s: %w", in.ManifestPath, err))
 	}
-	p := &Prepared{Input: in, Parsed: m, Jobs: jobs, Warnings: warnings, Target: m.Deployment.TargetName()}
+	suite, err := m.ParseSuite()
+	if err != nil {
+		return nil, exitcode.With(exitcode.Invalid, fmt.Errorf("%s: %w", in.ManifestPath, err))
+	}
+	p := &Prepared{Input: in, Parsed: m, Suite: suite, Jobs: jobs, Warnings: warnings, Target: m.Deployment.TargetName()}
 	return p, p.resolveModelDirs(ctx, modelRoot(dir, m.ModelDir))
 }
 
@@ -193,6 +208,7 @@ type Settings struct {
 	Concurrency int    // jobs at once, at least 1
 	Shared      bool   // let the group read and write the run directory
 	RunID       string // empty: a new one
+	Force       bool   // go on although active runs use some of the nodes
 	Now         time.Time
 }
 
@@ -228,9 +244,52 @@ func (p *Prepared) Create(ctx context.Context, s Settings, t deploy.Target) (*ru
 	for _, j := range p.Jobs {
 		l.Jobs = append(l.Jobs, rundir.Entry{ID: j.ID, Key: j.Key, Stage: j.Stage, Nodes: j.Nodes, Cost: j.Cost()})
 	}
+	if p.Suite != nil {
+		l.Suite = p.Suite.Name
+	}
+	l.MaxNodes = plan.MaxNodes(p.Suite, p.MaxNodes)
+	if _, err := os.Lstat(filepath.Join(runs, l.RunID)); err == nil {
+		return nil, exists(runs, l.RunID)
+	}
+	claims, err := p.claim(runs, &l, s.Force)
+	if err != nil {
+		return nil, err
+	}
+	defer claims.Release()
+	r, err := p.create(ctx, runs, l, t)
+	if err != nil && len(l.Nodes) > 0 {
+		_ = claims.claims.Drop(l.RunID) // else it is seen that it has no ledger
+	}
+	return r, err
+}
+
+func exists(runs, id string) error {
+	return exitcode.Errorf(exitcode.Invalid, "there is a run %q in %s already; give another --run-id", id, runs)
+}
+
+// claim notes which nodes the run uses. Others cannot claim any until the claims are
+// released.
+func (p *Prepared) claim(runs string, l *rundir.Ledger, force bool) (*Claims, error) {
+	if len(p.Nodes) == 0 {
+		return nil, nil
+	}
+	l.Nodes = p.Nodes
+	claims, err := HoldClaims(runs)
+	if err != nil {
+		return nil, err
+	}
+	if l.Forced, err = claims.Claim(l.Target, l.RunID, p.Nodes, force); err != nil {
+		claims.Release()
+		return nil, err
+	}
+	return claims, nil
+}
+
+// create makes the run directory of a ledger.
+func (p *Prepared) create(ctx context.Context, runs string, l rundir.Ledger, t deploy.Target) (*rundir.Run, error) {
 	r, err := rundir.Create(runs, l, p.Manifest)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, exitcode.Errorf(exitcode.Invalid, "there is a run %q in %s already; give another --run-id", l.RunID, runs)
+		return nil, exists(runs, l.RunID)
 	}
 	if err != nil {
 		return nil, exitcode.With(exitcode.Error, err)

@@ -256,6 +256,16 @@ func (r *Run) WritePerf(p PerfRecord) error {
 	return durable.Replace(filepath.Join(r.Dir, PerfFile), append(data, '\n'), r.FileMode())
 }
 
+// ReopenPerf lets more rows of this run be added to perf.csv.
+func (r *Run) ReopenPerf() error {
+	p, found, err := r.ReadPerf()
+	if err != nil || !found || !p.Done {
+		return err
+	}
+	p.Done = false
+	return r.WritePerf(p)
+}
+
 // ReadPerf returns that state; found is false when no append was ever begun.
 func (r *Run) ReadPerf() (p PerfRecord, found bool, err error) {
 	found, err = readJSON(filepath.Join(r.Dir, PerfFile), &p)

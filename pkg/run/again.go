@@ -1,0 +1,52 @@
+package run
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"assay/deploy"
+	"assay/pkg/exitcode"
+	"assay/pkg/rundir"
+	"assay/pkg/verdict"
+)
+
+// runsOf is the directory that a run is below.
+func runsOf(r *rundir.Run) string { return filepath.Dir(r.Dir) }
+
+// Resume makes ready what a run has not judged: a request to end it is lifted, and each
+// job whose verdict is ERROR gets another attempt. What is PASS, FAIL, NO_METRIC or
+// SKIP stays as it is. The caller holds the run's lock, and drives the run afterwards.
+// It returns how many jobs are going to run.
+func Resume(r *rundir.Run, t deploy.Target) (jobs int, err error) {
+	var again []int
+	for i, e := range r.Ledger.Jobs {
+		switch fold(r, e, judgeAttempts(r, e, true)).Verdict {
+		case verdict.Error:
+			again = append(again, i)
+		case verdict.Pending:
+			jobs++
+		case verdict.Unknown, verdict.Pass, verdict.Fail, verdict.NoMetric, verdict.Skip:
+		}
+	}
+	if err := r.LiftCancel(); err != nil {
+		return 0, exitcode.With(exitcode.Error, fmt.Errorf("that the run was cancelled could not be lifted: %w", err))
+	}
+	d := Driver{Run: r, Target: t}
+	for _, i := range again {
+		e := r.Ledger.Jobs[i]
+		attempts := judgeAttempts(r, e, true)
+		for _, a := range attempts { // what it rests on must not change by what follows
+			if err := writeJobVerdict(r, a.job); err != nil {
+				return jobs, err
+			}
+		}
+		if err := d.attemptAgain(e, attempts, verdict.TriggerResume); err != nil {
+			return jobs, exitcode.With(exitcode.Error, fmt.Errorf("job %s: another attempt could not be made: %w", e.ID, err))
+		}
+		jobs++
+	}
+	if len(again) == 0 {
+		return jobs, nil
+	}
+	return jobs, r.ReopenPerf()
+}
