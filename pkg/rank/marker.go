@@ -22,8 +22,9 @@ const patience = 10 * time.Second
 // may make room.
 func (w *wrapper) finish() error {
 	w.end.FinishedAt = time.Now().UTC()
-	w.end.ElapsedSeconds = w.end.FinishedAt.Sub(w.end.StartedAt).Seconds()
+	w.end.ElapsedSeconds = (w.end.FinishedAt.Sub(w.end.StartedAt) - w.waited).Seconds()
 	w.live.stop()
+	w.end.Skip, w.end.Said = w.reader.words()
 	if err := w.regain(); err != nil {
 		return w.unwritten(err)
 	}
@@ -102,7 +103,7 @@ func (w *wrapper) metrics() evidence.Metrics {
 
 // passedBy is what was picked up from the output so far.
 func (w *wrapper) passedBy() evidence.Metrics {
-	readings, problems := w.collector.Result()
+	readings, problems := w.reader.collector.Result()
 	return evidence.Metrics{
 		Version: evidence.MarkerVersion, Readings: append([]metric.Reading{}, readings...), Problems: problems,
 	}

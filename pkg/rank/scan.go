@@ -10,21 +10,23 @@ import (
 const maxLine = 64 << 10
 
 // scanner finds the lines of a stream that may hold a reading. It searches whole
-// chunks for the bytes that every reading has, so that other lines cost next to
+// chunks for the tags that every reading has, so that other lines cost next to
 // nothing.
 type scanner struct {
-	place  string
-	equals bool // lines with an equals sign count too
-	emit   func(line []byte, place string)
-	tail   func(line []byte, place string) // for what follows the last line end; nil: emit
+	place string
+	tags  []string
+	emit  func(line []byte, place string) // for lines that have a tag
+	tail  func(line []byte, place string) // for such a one without a line end; nil: emit
+	plain func(lines []byte)              // for lines without a tag, several at once; nil: nobody looks at them
 
 	lines int64  // complete lines seen
 	carry []byte // beginning of a line whose end has not come yet
 	skip  bool   // that line is too long
+	next  []int  // where the tags come next; used by whole
 }
 
-func newScanner(place string, equals bool, emit func([]byte, string)) *scanner {
-	return &scanner{place: place, equals: equals, emit: emit}
+func newScanner(place string, tags []string, emit func([]byte, string)) *scanner {
+	return &scanner{place: place, tags: tags, emit: emit, next: make([]int, len(tags))}
 }
 
 // feed looks at the next chunk.
@@ -71,36 +73,46 @@ func (s *scanner) hold(part []byte) {
 
 // whole looks at complete lines.
 func (s *scanner) whole(b []byte) {
-	perf, equal := -1, -1
-	from := 0 // beginning of a line
-	for from < len(b) {
-		if perf < from {
-			perf = indexFrom(b, from, performanceTag)
+	for i := range s.next {
+		s.next[i] = -1
+	}
+	for from := 0; from < len(b); { // from is the beginning of a line
+		at := s.tagged(b, from)
+		start, end := len(b), len(b)
+		if at < len(b) {
+			start = bytes.LastIndexByte(b[:at], '\n') + 1
+			end = at + bytes.IndexByte(b[at:], '\n')
 		}
-		if equal < from {
-			equal = len(b)
-			if s.equals {
-				equal = indexFrom(b, from, "=")
+		if start > from {
+			s.lines += int64(bytes.Count(b[from:start], []byte("\n")))
+			if s.plain != nil {
+				s.plain(b[from:start])
 			}
 		}
-		at := min(perf, equal)
-		if at == len(b) {
-			break
+		if start == len(b) {
+			return
 		}
-		start := bytes.LastIndexByte(b[:at], '\n') + 1
-		end := at + bytes.IndexByte(b[at:], '\n')
-		s.lines += int64(bytes.Count(b[from:start], []byte("\n")))
 		if end-start <= maxLine {
-			s.line(b[start:end])
+			s.emitLine(b[start:end])
 		}
 		s.lines++
 		from = end + 1
 	}
-	if from < len(b) {
-		s.lines += int64(bytes.Count(b[from:], []byte("\n")))
-	}
 }
 
+// tagged is the place of the next tag at or after from, or the length of b.
+func (s *scanner) tagged(b []byte, from int) int {
+	first := len(b)
+	for i, tag := range s.tags {
+		if s.next[i] < from {
+			s.next[i] = indexFrom(b, from, tag)
+		}
+		first = min(first, s.next[i])
+	}
+	return first
+}
+
+// performanceTag is what lines have that are readings whatever is declared.
 const performanceTag = "performance:"
 
 // indexFrom is the place of what at or after from, or the length of b.
@@ -111,8 +123,19 @@ func indexFrom(b []byte, from int, what string) int {
 	return len(b)
 }
 
+// line looks at a line that came in pieces.
 func (s *scanner) line(line []byte) {
-	if (s.equals && bytes.IndexByte(line, '=') >= 0) || bytes.Contains(line, []byte(performanceTag)) {
-		s.emit(line, s.place+":"+strconv.FormatInt(s.lines+1, 10))
+	for _, tag := range s.tags {
+		if bytes.Contains(line, []byte(tag)) {
+			s.emitLine(line)
+			return
+		}
 	}
+	if s.plain != nil {
+		s.plain(line)
+	}
+}
+
+func (s *scanner) emitLine(line []byte) {
+	s.emit(line, s.place+":"+strconv.FormatInt(s.lines+1, 10))
 }

@@ -27,7 +27,11 @@ func TestScannerSeesEveryLine(t *testing.T) {
 				want = append(want, fmt.Sprintf("out:%d %s", i+1, line))
 			}
 		}
-		s := newScanner("out", equals, func(line []byte, place string) { got = append(got, place+" "+string(line)) })
+		tags := []string{performanceTag}
+		if equals {
+			tags = append(tags, "=")
+		}
+		s := newScanner("out", tags, func(line []byte, place string) { got = append(got, place+" "+string(line)) })
 		s.tail = func(line []byte, place string) { got = append(got, place+" "+string(line)+" (no end)") }
 		for rest := []byte(text); len(rest) > 0; {
 			n := min(rapid.IntRange(1, 5000).Draw(t, "chunk"), len(rest))
@@ -91,7 +95,7 @@ func TestScannerPanics(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := o.workload
-	s.scan = newScanner("stdout", true, func([]byte, string) { panic("bug") })
+	s.scan = newScanner("stdout", []string{"="}, func([]byte, string) { panic("bug") })
 	s.after = func() {}
 	o.start()
 	for range 3 {
@@ -127,7 +131,7 @@ func BenchmarkScanner(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			chunk := bytes.Repeat([]byte(line), chunkSize/len(line))
-			s := newScanner("stdout", true, func([]byte, string) {})
+			s := newScanner("stdout", []string{performanceTag, "="}, func([]byte, string) {})
 			b.SetBytes(int64(len(chunk)))
 			for b.Loop() {
 				s.feed(chunk)

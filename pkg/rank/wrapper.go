@@ -41,7 +41,7 @@ type wrapper struct {
 	noRoom error // nothing could be set aside for the end marker
 
 	stdout, stderr *output
-	collector      *metric.Collector
+	reader         *reader
 	live           *live
 	fileReadings   []metric.Reading
 	fileProblems   []metric.Problem
@@ -100,17 +100,12 @@ func (w *wrapper) open() error {
 	if err != nil {
 		return err
 	}
-	names := w.attempt.Job.Expect.Declared()
-	w.collector = metric.NewCollector(names)
-	w.live = newLive(w.file(rundir.MetricsFile), w.passedBy, w.collector.Changed)
+	w.reader = newReader(w.attempt.Job)
+	w.live = newLive(w.file(rundir.MetricsFile), w.passedBy, w.reader.collector.Changed)
 	open := func(name string, along io.Writer) (*output, error) {
 		o, err := newOutput(w.file(name), w.fileMode, w.attempt.LogLimit)
-		if err == nil && !w.attempt.Job.SkipMetrics {
-			o.workload.scan = newScanner(name, len(names) > 0, w.collector.Line)
-			o.workload.scan.tail = w.collector.Unended
-			o.workload.after = w.live.poke
-		}
 		if err == nil {
+			o.workload.scan, o.workload.after = w.reader.scanner(name), w.live.poke
 			o.sink.echo = newEcho(along, name)
 		}
 		return o, err

@@ -24,14 +24,20 @@ const (
 	RuleNotCollected = "benchmark not collected" // measuring was switched off
 )
 
+// The contracts, as a card declares them. No contract is the benchmark contract.
+const (
+	ContractBenchmark  = "benchmark"
+	ContractAcceptance = "acceptance"
+)
+
 // contract turns the facts on a job that has ended into a verdict.
 type contract func(*facts) Verdict
 
 // contracts maps the name of a contract, as a card declares it, to its rules.
 func contracts() map[string]contract {
 	return map[string]contract{
-		"":          benchmark,
-		"benchmark": benchmark,
+		"":                benchmark,
+		ContractBenchmark: benchmark,
 	}
 }
 
