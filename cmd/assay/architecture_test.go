@@ -24,7 +24,7 @@ var layers = []struct {
 }{
 	{"pkg/exitcode pkg/phrase pkg/spelling pkg/hostlist pkg/signame pkg/procfs pkg/regular pkg/environ", "leaves: the one table of exit codes, words for people, words that were meant, host lists, names of signals, regular files, environments"},
 	{"schemas templates pkg/durable pkg/logtail", "leaves: embedded files, files as such"},
-	{"pkg/metric pkg/launcher", "core: what a measurement is, what starts ranks"},
+	{"pkg/metric pkg/launcher pkg/pairwise pkg/isolate", "core: what a measurement is, what starts ranks, what pairs and groups say of their nodes"},
 	{"pkg/threshold", "core: what a measurement is compared with"},
 	{"pkg/evidence pkg/card", "core: what is known, what is declared"},
 	{"pkg/verdict pkg/manifest pkg/pod", "core: the judgement, the manifest, what a rank in a pod and whoever watches it agree on"},
@@ -43,7 +43,7 @@ var layers = []struct {
 }
 
 // pure packages do no I/O and read no clock.
-var pure = strings.Fields("pkg/verdict pkg/evidence pkg/plan pkg/metric pkg/threshold pkg/manifest pkg/card pkg/launcher pkg/spelling pkg/phrase pkg/hostlist pkg/pod")
+var pure = strings.Fields("pkg/verdict pkg/evidence pkg/plan pkg/metric pkg/threshold pkg/manifest pkg/card pkg/launcher pkg/spelling pkg/phrase pkg/hostlist pkg/pod pkg/pairwise pkg/isolate")
 
 // impure imports are those that reach outside the process.
 var impure = []string{"os", "os/", "net", "net/", "syscall", "golang.org/x/sys/", "io/ioutil", "log", "math/rand", "math/rand/v2", "crypto/rand", "embed"}
