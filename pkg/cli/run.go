@@ -46,12 +46,15 @@ type runFlags struct {
 	id         string
 	timeoutSet bool
 	jobsSet    bool
+	at         nodeFlags
+	force      bool
+	resume     string // a run to go on with
 }
 
 func (a *app) runCmd() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
-		Use:   "run [-m MANIFEST | --tags TAGS]",
+		Use:   "run [-m MANIFEST | --tags TAGS | --suite FILE]",
 		Short: "Run a manifest and judge what it left",
 		Long: "run plans every entry of the manifest, hands it to its target, waits for the ranks to end, and judges the\n" +
 			"evidence. The table of verdicts goes to stdout, everything else to stderr; the exit code is the verdict\n" +
@@ -68,6 +71,9 @@ func (a *app) runCmd() *cobra.Command {
 			if f.dryRun {
 				return a.render(c.Context(), f)
 			}
+			if f.resume != "" {
+				return classify(a.resume(c.Context(), f))
+			}
 			f.builds = true
 			return classify(a.run(c.Context(), f))
 		},
@@ -81,6 +87,8 @@ func (a *app) runCmd() *cobra.Command {
 	fl.BoolVar(&f.liveOutput, "live-output", false, "print the ranks' output to stderr as it comes")
 	fl.StringVar(&f.share, "share", "", "\"group\" lets the group read and write the run directory")
 	fl.StringVar(&f.id, "run-id", "", "id of the run (default: made from the time)")
+	fl.BoolVar(&f.force, "force", false, "go on although another run uses some of the nodes; that is recorded")
+	fl.StringVar(&f.resume, "resume", "", "a run (directory, id, \"latest\") to go on with: what it has not judged is run")
 	jsonFlag(c, &f.json)
 	return c
 }
@@ -90,6 +98,7 @@ func (a *app) addRunFlags(c *cobra.Command, f *runFlags) {
 	fl := c.Flags()
 	fl.StringVarP(&f.manifest, "manifest", "m", "", "manifest to run (default "+defaultManifest+")")
 	a.addSelection(c, &f.sel)
+	addNodeFlags(c, &f.at)
 	fl.StringVar(&f.runs, "runs", "", "directory of run directories (default ./runs, or ASSAY_RUNS_DIR)")
 	fl.IntVar(&f.timeout, "timeout", 0, "time limit of every job in seconds, instead of the manifest's; 0 is none")
 	fl.BoolVar(&f.strict, "strict", false, "a warning makes a verdict FAIL")
@@ -132,6 +141,9 @@ func (a *app) prepareNow(ctx context.Context, f runFlags) (*run.Prepared, deploy
 	}
 	if f.logLimit < 0 {
 		return nil, nil, exitcode.Errorf(exitcode.Invalid, "--log-limit %d: bytes must not be negative; 0 keeps all", f.logLimit)
+	}
+	if err := f.at.into(&in); err != nil {
+		return nil, nil, err
 	}
 	p, err := run.Prepare(ctx, in)
 	if err != nil {
@@ -176,10 +188,12 @@ func (a *app) nameOf(r *rundir.Run) string {
 	return r.Dir
 }
 
-// atOnce is how many jobs are handed to the target at the same time.
-func atOnce(asked, jobs int, t deploy.Target) int {
-	if q, ok := t.(deploy.Queue); asked == 0 && ok && q.Queues() {
-		return jobs
+// atOnce is how many jobs are handed to the target at the same time. Where a suite
+// limits the nodes under load, that is enough.
+func atOnce(asked int, p *run.Prepared, t deploy.Target) int {
+	q, ok := t.(deploy.Queue)
+	if asked == 0 && (ok && q.Queues() || p.Suite != nil && len(p.Nodes) > 0) {
+		return len(p.Jobs)
 	}
 	return asked
 }
@@ -187,10 +201,11 @@ func atOnce(asked, jobs int, t deploy.Target) int {
 // manifestFor returns the manifest of a run: the file that was named, or one
 // built from the selected cards.
 func (a *app) manifestFor(ctx context.Context, f runFlags) (path string, data []byte, err error) {
-	if len(f.sel.tags) > 0 {
+	if len(f.sel.tags) > 0 || f.sel.suite != "" {
 		if f.manifest != "" {
-			return "", nil, exitcode.Errorf(exitcode.Invalid, "--manifest and --tags exclude each other: a manifest says what runs")
+			return "", nil, exitcode.Errorf(exitcode.Invalid, "--manifest excludes --tags and --suite: a manifest says what runs")
 		}
+		f.sel.chooseRoot()
 		path := filepath.Join(f.sel.root, defaultManifest)
 		images := imageFlags{jobs: defaultBuildJobs, noImages: f.bare, unbuilt: !f.builds}
 		res, err := a.buildManifest(ctx, buildFlags{sel: f.sel, output: path, images: images})
@@ -228,11 +243,12 @@ func (a *app) run(ctx context.Context, f runFlags) error {
 		}
 	}
 	r, err := p.Create(ctx, run.Settings{
-		Runs: runs, PerfCSV: f.perfCSV, Concurrency: atOnce(f.jobs, len(p.Jobs), t), Shared: f.share != "", RunID: f.id, Now: time.Now(),
+		Runs: runs, PerfCSV: f.perfCSV, Concurrency: atOnce(f.jobs, p, t), Shared: f.share != "", RunID: f.id, Force: f.force, Now: time.Now(),
 	}, t)
 	if err != nil {
 		return err
 	}
+	a.tellNodes(p)
 	a.log.Info(fmt.Sprintf("run %s: %s on %s, in %s", r.Ledger.RunID, phrase.Count(len(p.Jobs), "job"), t.Name(), a.short(r.Dir)))
 	if f.noWait {
 		return a.background(r, f.json)

@@ -16,8 +16,12 @@ func runsOf(r *rundir.Run) string { return filepath.Dir(r.Dir) }
 // Resume makes ready what a run has not judged: a request to end it is lifted, and each
 // job whose verdict is ERROR gets another attempt. What is PASS, FAIL, NO_METRIC or
 // SKIP stays as it is. The caller holds the run's lock, and drives the run afterwards.
-// It returns how many jobs are going to run.
-func Resume(r *rundir.Run, t deploy.Target) (jobs int, err error) {
+// force says that it may use nodes of other active runs. It returns how many jobs are
+// going to run.
+func Resume(r *rundir.Run, t deploy.Target, force bool) (jobs int, err error) {
+	if err := reclaim(r, force); err != nil {
+		return 0, err
+	}
 	var again []int
 	for i, e := range r.Ledger.Jobs {
 		switch fold(r, e, judgeAttempts(r, e, true)).Verdict {
@@ -49,4 +53,22 @@ func Resume(r *rundir.Run, t deploy.Target) (jobs int, err error) {
 		return jobs, nil
 	}
 	return jobs, r.ReopenPerf()
+}
+
+// reclaim claims the nodes of a run again.
+func reclaim(r *rundir.Run, force bool) error {
+	if len(r.Ledger.Nodes) == 0 {
+		return nil
+	}
+	claims, err := HoldClaims(runsOf(r))
+	if err != nil {
+		return err
+	}
+	defer claims.Release()
+	forced, err := claims.Claim(r.Ledger.Target, r.Ledger.RunID, r.Ledger.Nodes, force)
+	if err != nil || len(forced) == 0 {
+		return err
+	}
+	r.Ledger.Forced = append(r.Ledger.Forced, forced...)
+	return r.Commit()
 }
