@@ -9,6 +9,7 @@
 //	                               directory, when that is another directory;
 //	                               scripts are relative to it
 //	stamp                          what the caller wants to mark the build with
+//	suite                          the tests that the entries are, in their order
 //	built_models/*/card_file       the file that declares the card, from the root
 //	built_models/*/card_digest     sha256 of the card as declared
 //	built_models/*/git_commit      of the root, when it lies in a repository
@@ -29,6 +30,7 @@ import (
 	"assay/pkg/discover"
 	"assay/pkg/durable"
 	"assay/pkg/exitcode"
+	"assay/pkg/suite"
 )
 
 // Validate checks the bytes of a manifest.
@@ -42,6 +44,10 @@ type Options struct {
 	Context map[string]any // additional context, see ParseContext
 	Git     Revision       // of Root
 	Stamp   string         // free text; empty for none
+	// Deployment is what a suite says of it; Context wins, block by block and key by key.
+	Deployment map[string]any
+	// Suite is what Cards are run as, tests in an order; nil: each card is run once.
+	Suite *suite.Frozen
 	// Images makes the images of cards; nil refuses those that have a dockerfile, and
 	// NoBuilder says why there is none and what helps.
 	Images    ImageBuilder
@@ -70,7 +76,7 @@ func Manifest(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	land, err := landContext(o.Context)
+	land, err := landContext(o.Context, o.Deployment)
 	if err != nil {
 		return Result{}, err
 	}
@@ -162,6 +168,9 @@ func assemble(o Options, p paths, land landing, b built) map[string]any {
 	}
 	if o.Stamp != "" {
 		doc["stamp"] = o.Stamp
+	}
+	if o.Suite != nil {
+		doc["suite"] = suiteBlock(*o.Suite, b.keys)
 	}
 	return doc
 }

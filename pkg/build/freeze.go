@@ -50,10 +50,11 @@ type Image struct {
 // built is the part of the manifest that comes from the cards.
 type built struct {
 	images, models map[string]any
-	succeeded      []any // names of cards
-	failed         []any // {model, architecture, error}
-	pushed         []any // {image, registry_image, docker_sha}
-	unpushed       []any // {image, registry_image, error}
+	keys           map[string][]string // of the entries of each test of a suite
+	succeeded      []any               // names of cards
+	failed         []any               // {model, architecture, error}
+	pushed         []any               // {image, registry_image, docker_sha}
+	unpushed       []any               // {image, registry_image, error}
 	errs           []error
 	attempts       int // image builds
 	seconds        float64
@@ -63,7 +64,7 @@ type built struct {
 // the others go on.
 func freeze(ctx context.Context, o Options, land landing) (built, error) {
 	b := built{
-		images: map[string]any{}, models: map[string]any{},
+		images: map[string]any{}, models: map[string]any{}, keys: map[string][]string{},
 		succeeded: []any{}, failed: []any{}, pushed: []any{}, unpushed: []any{},
 	}
 	made := makeImages(ctx, o, land)
@@ -78,11 +79,14 @@ func freeze(ctx context.Context, o Options, land landing) (built, error) {
 				b.fail(c, image)
 				continue
 			}
-			if _, twice := b.images[image.Key]; twice {
-				return built{}, exitcode.Errorf(exitcode.Invalid, "two entries of the manifest have the key %q; rename a card", image.Key)
+			for _, e := range o.entries(c, image) {
+				if _, twice := b.images[e.key]; twice {
+					return built{}, exitcode.Errorf(exitcode.Invalid, "two entries of the manifest have the key %q; rename a card", e.key)
+				}
+				b.images[e.key] = image.Entry
+				b.models[e.key] = model(e.raw, c, o.Git)
+				b.keys[e.test] = append(b.keys[e.test], e.key)
 			}
-			b.images[image.Key] = image.Entry
-			b.models[image.Key] = model(c, o.Git)
 			b.count(c, image)
 		}
 		if good {
@@ -193,9 +197,9 @@ func bare(c discover.Found) Image {
 	}}
 }
 
-// model is the card with every key it has, and where it came from.
-func model(c discover.Found, git Revision) map[string]any {
-	m := maps.Clone(c.Raw)
+// model is an entry with every key of its card, and where that came from.
+func model(raw map[string]any, c discover.Found, git Revision) map[string]any {
+	m := maps.Clone(raw)
 	m["card_file"] = c.File
 	m["card_digest"] = c.Digest
 	delete(m, "git_commit") // a card cannot know it

@@ -48,9 +48,9 @@ type landing struct {
 	suspects            []string // keys of the top level that have been warned about
 }
 
-// landContext puts each key where the manifest keeps it. Unknown keys stay under
-// context.
-func landContext(additional map[string]any) (landing, error) {
+// landContext puts each key where the manifest keeps it, deployment over that of a
+// suite. Unknown keys stay under context.
+func landContext(additional, deployment map[string]any) (landing, error) {
 	schema, err := manifestSchema()
 	if err != nil {
 		return landing{}, err
@@ -88,6 +88,9 @@ func landContext(additional map[string]any) (landing, error) {
 		return landing{}, err
 	}
 	sort.Strings(l.warnings)
+	if merged, ok := merge(deployment, l.deployment).(map[string]any); ok {
+		l.deployment = merged
+	}
 	return l, l.chooseTarget()
 }
 

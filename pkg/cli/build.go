@@ -12,6 +12,7 @@ import (
 	"assay/pkg/discover"
 	"assay/pkg/durable"
 	"assay/pkg/exitcode"
+	"assay/pkg/suite"
 )
 
 // buildFlags are the flags of build.
@@ -28,15 +29,18 @@ func (a *app) buildCmd() *cobra.Command {
 	var f buildFlags
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "build --tags TAGS",
+		Use:   "build --tags TAGS | --suite FILE",
 		Short: "Freeze the selected cards into a manifest, and build their images",
 		Long: "build writes a manifest of the selected cards, checked against its schema, to --manifest-output. The same cards\n" +
 			"give the same bytes. Of one key the value of --additional-context wins over --additional-context-file, and both\n" +
 			"over the defaults.\n\n" +
 			"The images of cards that have a dockerfile are built with docker or podman, and pushed with --registry. One that\n" +
-			"fails does not stop the others: the manifest lists what failed, and the exit code is 2.",
+			"fails does not stop the others: the manifest lists what failed, and the exit code is 2.\n\n" +
+			"With --suite the manifest has the tests of a suite in their order, cards with what the suite overrides. Its cards\n" +
+			"are looked for in the directory that it lies in, such as . for models/suites/smoke.yaml, or in --root.",
 		Example: "  assay build --tags demo\n" +
 			"  assay build --tags triad --additional-context '{\"env_vars\": {\"MODE\": \"fast\"}}'\n" +
+			"  assay build --suite models/suites/smoke.yaml\n" +
 			"  assay build --tags demo --stamp nightly --manifest-output nightly.json\n" +
 			"  assay build --tags demo --registry registry.example/team --build-jobs 4\n" +
 			"  assay build --tags demo --use-image rocm/pytorch:latest --manifest-output in_image.json",
@@ -106,7 +110,11 @@ func (a *app) buildNow(ctx context.Context, f buildFlags) (build.Result, error) 
 	if err != nil {
 		return build.Result{}, err
 	}
-	cards, err := a.cards(ctx, f.sel, true)
+	if err := f.sel.checkSuite(); err != nil {
+		return build.Result{}, err
+	}
+	f.sel.chooseRoot()
+	cards, frozen, deployment, err := a.chosen(ctx, f.sel)
 	if err != nil {
 		return build.Result{}, err
 	}
@@ -131,6 +139,7 @@ func (a *app) buildNow(ctx context.Context, f buildFlags) (build.Result, error) 
 	}
 	res, err := build.Manifest(ctx, build.Options{
 		Cards: cards, Root: root, Output: f.output, Context: extra, Git: rev, Stamp: f.stamp,
+		Suite: frozen, Deployment: deployment,
 		Images: images.maker, NoBuilder: images.none, NoImages: f.images.noImages,
 		Validate: func(data []byte) error { return a.refuseFindings(f.output, data) },
 	})
@@ -138,4 +147,14 @@ func (a *app) buildNow(ctx context.Context, f buildFlags) (build.Result, error) 
 		a.log.Warn(w)
 	}
 	return res, errors.Join(err, images.close())
+}
+
+// chosen are the cards of a selection, and what a suite makes of them.
+func (a *app) chosen(ctx context.Context, s selection) ([]discover.Found, *suite.Frozen, map[string]any, error) {
+	if s.suite == "" {
+		cards, err := a.cards(ctx, s, true)
+		return cards, nil, nil, err
+	}
+	frozen, deployment, err := a.freezeSuite(ctx, s)
+	return frozen.Cards, &frozen, deployment, err
 }

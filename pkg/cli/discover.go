@@ -16,6 +16,8 @@ import (
 type selection struct {
 	root         string
 	tags         []string
+	suite        string // file; it selects cards itself
+	rootGiven    func() bool
 	allowDynamic bool
 	context      string
 	contextFile  string
@@ -25,6 +27,8 @@ type selection struct {
 func (a *app) addSelection(c *cobra.Command, s *selection) {
 	addCardFlags(c, s)
 	f := c.Flags()
+	f.StringVar(&s.suite, "suite", "", "suite of tests to make the manifest of, instead of --tags")
+	s.rootGiven = func() bool { return f.Changed("root") }
 	f.StringVar(&s.context, "additional-context", "", "JSON object that is merged into the manifest")
 	f.StringVar(&s.contextFile, "additional-context-file", "", "file with such an object; --additional-context wins over it")
 }

@@ -99,6 +99,9 @@ func (f *buildFlags) readBatch() (imagebuild.Batch, error) {
 	if len(f.sel.tags) > 0 {
 		return nil, exitcode.Errorf(exitcode.Invalid, "--batch-manifest and --tags exclude each other: both select cards")
 	}
+	if f.sel.suite != "" {
+		return nil, exitcode.Errorf(exitcode.Invalid, "--batch-manifest and --suite exclude each other: both select cards")
+	}
 	batch, names, err := imagebuild.ReadBatch(f.batch)
 	f.sel.tags = names
 	return batch, err

@@ -60,6 +60,7 @@ func (c *checker) card(card document.Node, d deployment, times *shortTimes) {
 	c.scope(card, d)
 	c.program(card)
 	c.args(card)
+	c.ready(card)
 	c.plainIntegers(card, "repeats", "retries")
 	metrics := c.metrics(card.Get("metrics"))
 	c.thresholds(card.Get("thresholds"), &metrics, card)
@@ -95,6 +96,17 @@ func (c *checker) args(card document.Node) {
 	}
 	if _, err := plan.SplitWords(n.Text()); err != nil {
 		c.at(Error, ArgsSyntax, n, "args cannot be split into words: "+err.Error(), "close the quote, or write args as a list")
+	}
+}
+
+// ready checks that it is one of the ways in which a root can be seen to be ready.
+func (c *checker) ready(card document.Node) {
+	n := card.Get("ready")
+	if n.Kind() != document.KindString || n.Text() == "" {
+		return
+	}
+	if _, err := plan.ParseReady(n.Text()); err != nil {
+		c.at(Error, ReadyForm, n, err.Error(), "")
 	}
 }
 

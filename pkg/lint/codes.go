@@ -3,6 +3,7 @@ package lint
 import (
 	"assay/pkg/document"
 	"assay/pkg/perfcsv"
+	"assay/pkg/suite"
 	"assay/pkg/threshold"
 )
 
@@ -46,9 +47,18 @@ const (
 	NoProgram           = "NO_PROGRAM"
 	NoModels            = "NO_MODELS"
 	ArgsSyntax          = "ARGS_SYNTAX"
+	ReadyForm           = "READY_FORM"
 	EnvName             = "ENV_NAME"
 	EnvFileMissing      = "ENV_FILE_MISSING"
 	EnvFileSyntax       = "ENV_FILE_SYNTAX"
+	SuiteCard           = suite.CodeCard
+	SuiteKey            = suite.CodeKey
+	SuiteName           = suite.CodeName
+	SuiteSize           = suite.CodeSize
+	SuiteArgs           = suite.CodeArgs
+	SuiteAxis           = suite.CodeAxis
+	SuiteOptional       = suite.CodeOptional
+	SuiteThresholds     = suite.CodeThresholds
 	PerfHeader          = perfcsv.CodeHeader
 	PerfWidth           = perfcsv.CodeWidth
 	PerfQuote           = perfcsv.CodeQuote
@@ -68,7 +78,7 @@ type Rule struct {
 func Codes() []Rule {
 	return []Rule{
 		{ReadFailed, Error, "The file cannot be read: it is missing, unreadable, too large, or no regular file."},
-		{KindUnknown, Error, "The file is not recognised as a manifest, a card, a suite or a perf.csv."},
+		{KindUnknown, Error, "The file is not recognised as a manifest, a card, a suite, a file of thresholds or a perf.csv."},
 		{document.CodeEmpty, Error, "The file has no content."},
 		{document.CodeSyntax, Error, "The file is not JSON or not YAML."},
 		{document.CodeEncoding, Error, "The file is not UTF-8."},
@@ -118,9 +128,18 @@ func Codes() []Rule {
 		{NoProgram, Error, "An entry has neither scripts nor command: there is nothing to run."},
 		{NoModels, Error, "The manifest has no model: nothing would run."},
 		{ArgsSyntax, Error, "args is one string and cannot be split into words."},
+		{ReadyForm, Error, "ready is none of tcp:PORT, line:REGEX and file."},
 		{EnvName, Warning, "A name of an environment variable is not one that a shell can read."},
 		{EnvFileMissing, Error, "The env_file cannot be read."},
 		{EnvFileSyntax, Error, "The env_file has a syntax error; a warning where it is accepted all the same, or cannot be checked."},
+		{SuiteCard, Error, "A test of a suite names a card that is not there or is malformed; a warning where the cards cannot all be read."},
+		{SuiteKey, Error, "Two tests of a suite have the same name and variant."},
+		{SuiteName, Error, "The name of a test, with its variant, is too long or has control characters."},
+		{SuiteSize, Error, "A suite has more tests than are looked at, variants included."},
+		{SuiteArgs, Error, "A test has args that nothing would read, or that cannot be split into words."},
+		{SuiteAxis, Warning, "The values of an axis of variants make no difference: nothing has its placeholder."},
+		{SuiteOptional, Error, "No test of a suite decides its verdict."},
+		{SuiteThresholds, Error, "The file of thresholds that a suite names cannot be read; a warning where it lacks the hardware or has a test that the suite has not."},
 		{PerfHeader, Error, "The header of the perf.csv is not the known one."},
 		{PerfWidth, Error, "A row of the perf.csv has too few or too many cells."},
 		{PerfQuote, Error, "A quoted cell of the perf.csv is malformed."},

@@ -19,6 +19,7 @@ const (
 	Card // one card, or a list of cards
 	Suite
 	PerfCSV
+	Thresholds // by hardware and test
 )
 
 // String returns the name of the kind.
@@ -32,6 +33,8 @@ func (k Kind) String() string {
 		return "suite"
 	case PerfCSV:
 		return "perf.csv"
+	case Thresholds:
+		return "thresholds"
 	case UnknownKind:
 	}
 	return "unknown"
@@ -51,6 +54,7 @@ func detect(name string, root document.Node) Kind {
 	}{
 		{Manifest, []string{"built_images", "built_models"}},
 		{Suite, []string{"tests"}},
+		{Thresholds, []string{"hardware"}},
 		{Card, []string{"name", "scripts", "command", "dockerfile", "n_gpus"}},
 		{Manifest, []string{"context", "deployment_config", "credentials_required"}},
 	} {
@@ -66,6 +70,8 @@ func detect(name string, root document.Node) Kind {
 		return Manifest
 	case strings.Contains(base, "suite"):
 		return Suite
+	case strings.Contains(base, "thresholds"):
+		return Thresholds
 	case strings.HasPrefix(base, "models."):
 		return Card
 	}

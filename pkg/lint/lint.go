@@ -1,4 +1,4 @@
-// Package lint finds what is wrong with manifests, cards, suites and perf.csv
+// Package lint finds what is wrong with manifests, cards, suites, thresholds and perf.csv
 // before anything runs: violations of their schema, and what no schema can say
 // because it is about several fields at once. It reports everything it finds, in
 // document order, and executes nothing of what it reads.
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"assay/pkg/discover"
 	"assay/pkg/document"
 	"assay/schemas"
 )
@@ -58,6 +59,9 @@ type Finding struct {
 type Options struct {
 	// Kind is what the file is; Unknown: the content and the name tell.
 	Kind Kind
+	// Cards are those that a suite names; nil: those of the directory that it lies in,
+	// as far as they can be read.
+	Cards *discover.Catalog
 }
 
 // Result is what was found in one file.
@@ -142,16 +146,22 @@ func (l *Linter) Bytes(name string, data []byte, opt Options) *Result {
 	if opt.Kind == PerfCSV || opt.Kind == UnknownKind && looksLikePerfCSV(name, data) {
 		return perfBytes(name, data)
 	}
+	c := l.start(name, data, opt)
+	if c.doc != nil {
+		c.check()
+	}
+	return c.finish()
+}
+
+// start parses content for a check.
+func (l *Linter) start(name string, data []byte, opt Options) *checker {
 	doc, problems := document.Parse(name, data)
-	c := &checker{linter: l, doc: doc, result: &Result{File: name, Kind: opt.Kind, Document: doc, excerpts: map[place]excerpt{}}}
+	c := &checker{linter: l, doc: doc, known: opt.Cards, result: &Result{File: name, Kind: opt.Kind, Document: doc, excerpts: map[place]excerpt{}}}
 	c.lines = excerptOf(data)
 	for _, p := range problems {
 		c.problem(p)
 	}
-	if doc != nil {
-		c.check()
-	}
-	return c.finish()
+	return c
 }
 
 // schema returns a compiled schema.
@@ -177,6 +187,7 @@ func (l *Linter) schema(name string) (*document.Schema, error) {
 type checker struct {
 	linter  *Linter
 	doc     *document.Document
+	known   *discover.Catalog // cards that a suite can name; nil: they are looked for
 	result  *Result
 	entries []entry
 	lines   func(int) string // for a file that has no document
@@ -207,9 +218,11 @@ func (c *checker) check() {
 		c.cards(root)
 	case Suite:
 		c.suite(root)
+	case Thresholds:
+		c.thresholdsFile(root, nil)
 	default:
-		c.at(Error, KindUnknown, root, "the file is not recognised as a manifest, a card, a suite or a perf.csv",
-			"a manifest has built_images and built_models, a suite has tests, and a card has a name")
+		c.at(Error, KindUnknown, root, "the file is not recognised as a manifest, a card, a suite, a file of thresholds or a perf.csv",
+			"a manifest has built_images and built_models, a suite has tests, a file of thresholds has hardware, and a card has a name")
 	}
 }
 
@@ -255,6 +268,7 @@ func (c *checker) finish() *Result {
 	}
 	slices.SortStableFunc(c.entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.order.Line, b.order.Line), cmp.Compare(a.order.Column, b.order.Column),
+			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), // in another file that stands there
 			cmp.Compare(b.Severity, a.Severity), strings.Compare(a.Code, b.Code), strings.Compare(a.Pointer, b.Pointer), strings.Compare(a.Message, b.Message))
 	})
 	var last Finding
