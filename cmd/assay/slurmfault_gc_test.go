@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -51,13 +52,24 @@ func leftovers(t *testing.T) {
 	gate := live.gate("go")
 	ids := map[*site]string{}
 	for _, s := range []*site{dead, lost, live} {
-		s.manifest(nil, workload{name: "t", script: until(gate) + measure})
+		s.manifest(nil, workload{name: "t", script: "echo up; " + until(gate) + measure})
+	}
+	// up waits until the workloads run: a rank whose directory goes before that fails.
+	up := func(s *site) {
+		for n := range 2 {
+			path := filepath.Join(rundir.RankDir(s.attempt("t", 1), n), rundir.StdoutFile)
+			s.eventually("the workload of a rank, "+path, func() bool {
+				out, err := os.ReadFile(path)
+				return err == nil && bytes.Contains(out, []byte("up\n"))
+			})
+		}
 	}
 	watched := live.startRun()
 	ids[live] = live.begun("t", 1, 0, 1)
 	for _, s := range []*site{dead, lost} {
 		run := s.startRun()
 		ids[s] = s.begun("t", 1, 0, 1)
+		up(s)
 		end(run)
 	}
 	if err := os.RemoveAll(filepath.Join(lost.dir, "runs")); err != nil {

@@ -215,11 +215,14 @@ func pids(t *testing.T) []int {
 	return all
 }
 
+// None of them sees the end of another: they are stopped before.
 func kill(t *testing.T, pids []int) {
 	t.Helper()
-	for _, pid := range pids {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
-			t.Fatal(err)
+	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, sig); err != nil && err != syscall.ESRCH {
+				t.Fatal(err)
+			}
 		}
 	}
 }
