@@ -88,7 +88,7 @@ func landContext(additional, deployment map[string]any) (landing, error) {
 		return landing{}, err
 	}
 	sort.Strings(l.warnings)
-	if merged, ok := merge(deployment, l.deployment).(map[string]any); ok {
+	if merged, ok := merge(deployment, l.deployment).(map[string]any); ok && len(deployment) > 0 {
 		l.deployment = merged
 	}
 	return l, l.chooseTarget()
