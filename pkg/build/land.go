@@ -88,8 +88,8 @@ func landContext(additional, deployment map[string]any) (landing, error) {
 		return landing{}, err
 	}
 	sort.Strings(l.warnings)
-	if merged, ok := merge(deployment, l.deployment).(map[string]any); ok && len(deployment) > 0 {
-		l.deployment = merged
+	if len(deployment) > 0 {
+		l.deployment, _ = merge(deployment, l.deployment).(map[string]any)
 	}
 	return l, l.chooseTarget()
 }
