@@ -9,19 +9,25 @@ import (
 	"assay/pkg/verdict"
 )
 
-// labels gives what people call each job: its name, or its key where two have
-// one name.
+// labels gives what people call each job: its name; its key where two have one name,
+// or where it is a test of a suite; and its id where two have one key. What has to be
+// known beside its verdict follows.
 func labels(run Run) []string {
-	count := map[string]int{}
+	names, keys := map[string]int{}, map[string]int{}
 	for _, j := range run.Jobs {
-		count[j.Name]++
+		names[j.Name]++
+		keys[j.Key]++
 	}
 	out := make([]string, len(run.Jobs))
 	for i, j := range run.Jobs {
 		out[i] = j.Name
-		if (count[j.Name] > 1 || j.Name == "") && j.Key != "" {
+		if (names[j.Name] > 1 || j.Name == "" || j.Test != "") && j.Key != "" {
 			out[i] = j.Key
+			if keys[j.Key] > 1 && j.ID != "" {
+				out[i] = j.ID
+			}
 		}
+		out[i] += marks(j)
 	}
 	return out
 }
@@ -120,3 +126,6 @@ func tally(run Run) string {
 	}
 	return phrase.Count(len(run.Jobs), "job") + ": " + strings.Join(parts, ", ")
 }
+
+// summing is the tally with what has to be known beside it.
+func summing(run Run) string { return strings.Join(append([]string{tally(run)}, caveats(run)...), "; ") }

@@ -24,7 +24,7 @@ type LogTail struct {
 // no network. Logs appear below their job.
 func HTML(w io.Writer, run Run, logs []LogTail) error {
 	t, err := template.New("report.html.tmpl").Funcs(template.FuncMap{
-		"elapsed": elapsed, "tally": tally, "measurement": measurement, "clean": phrase.Clean,
+		"elapsed": elapsed, "tally": summing, "measurement": measurement, "attempts": attempts, "clean": phrase.Clean,
 		"value": func(m Measurement) string {
 			if m.Value == nil {
 				return "n/a"

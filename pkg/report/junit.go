@@ -30,6 +30,7 @@ type junitSuite struct {
 	Time      string      `xml:"time,attr"`
 	Timestamp string      `xml:"timestamp,attr,omitempty"`
 	Cases     []junitCase `xml:"testcase"`
+	SystemOut string      `xml:"system-out,omitempty"`
 }
 
 type junitCase struct {
@@ -57,7 +58,7 @@ type junitSkipped struct {
 // that has not ended) is an error. Measurements and warnings are in system-out.
 // Control characters, which XML cannot hold, are written as escapes like \x1b.
 func JUnit(w io.Writer, run Run) error {
-	suite := junitSuite{Name: phrase.Line(run.RunID), Tests: len(run.Jobs)}
+	suite := junitSuite{Name: phrase.Line(run.RunID), Tests: len(run.Jobs), SystemOut: phrase.Clean(strings.Join(caveats(run), "\n"))}
 	if !run.StartedAt.IsZero() {
 		suite.Timestamp = run.StartedAt.UTC().Format("2006-01-02T15:04:05")
 	}
@@ -115,6 +116,7 @@ func systemOut(j Job) string {
 	for _, w := range j.Warnings {
 		lines = append(lines, "warning: "+w.Message)
 	}
+	lines = append(lines, attempts(j)...)
 	return phrase.Clean(strings.Join(lines, "\n"))
 }
 

@@ -41,7 +41,7 @@ func Text(w io.Writer, run Run, opt Options) error {
 		t.line(&buf, i+1, j.Verdict)
 		notes(&buf, j, opt)
 	}
-	fmt.Fprintf(&buf, "%s  %s\n", Paint(run.Verdict.String(), run.Verdict, opt.Color), tally(run))
+	fmt.Fprintf(&buf, "%s  %s\n", Paint(run.Verdict.String(), run.Verdict, opt.Color), phrase.Line(summing(run)))
 	if run.Dir != "" {
 		fmt.Fprintf(&buf, "run %s in %s\n", phrase.Line(run.RunID), phrase.Line(run.Dir))
 	}
@@ -62,6 +62,9 @@ func notes(buf *bytes.Buffer, j Job, opt Options) {
 	}
 	for _, line := range group(j.Warnings, most) {
 		fmt.Fprintf(buf, "    warning: %s\n", phrase.Line(line))
+	}
+	for _, line := range attempts(j) {
+		fmt.Fprintf(buf, "    %s\n", phrase.Line(line))
 	}
 }
 
