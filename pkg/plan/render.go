@@ -28,6 +28,7 @@ func Describe(j Job) string {
 	d.line("model", j.Model)
 	d.line("target", j.Deployment)
 	d.line("scope", j.Scope)
+	d.placement(j)
 	where := fmt.Sprintf("%s × %s a node", phrase.Count(j.NNodes, "node"), phrase.Count(j.RanksPerNode, "rank"))
 	if j.WorldSize < j.NNodes {
 		where = fmt.Sprintf("on the first of %s", phrase.Count(j.NNodes, "node"))
@@ -43,6 +44,8 @@ func Describe(j Job) string {
 	}
 	d.line("gpus a node", gpus(j.GPUsPerNode, j.GPUVendor))
 	d.line("timeout", timeout(j.TimeoutSeconds))
+	d.policy(j)
+	d.readiness(j.Ready)
 	d.environment(j)
 	d.expectation(j)
 	return d.String()

@@ -128,4 +128,6 @@ func tally(run Run) string {
 }
 
 // summing is the tally with what has to be known beside it.
-func summing(run Run) string { return strings.Join(append([]string{tally(run)}, caveats(run)...), "; ") }
+func summing(run Run) string {
+	return strings.Join(append([]string{tally(run)}, caveats(run)...), "; ")
+}
