@@ -53,6 +53,7 @@ func (v *variables) list() []string {
 func (w *wrapper) rankEnv(env []string) []string {
 	v := newVariables(env)
 	job := w.attempt.Job
+	w.setAsked(v)
 	names := make([]string, 0, len(job.Env))
 	for name := range job.Env {
 		names = append(names, name)
@@ -173,6 +174,12 @@ func (w *wrapper) setAssay(v *variables) {
 	v.set("ASSAY_ROLE", w.role())
 	v.set("ASSAY_PEER_HOST", w.peerHost())
 	v.set("ASSAY_ROOT_HOST", w.options.MasterAddr)
+	v.set("ASSAY_ATTEMPT", strconv.Itoa(w.attempt.Number))
+	w.setNodes(v)
+	v.unset("ASSAY_READY_FILE")
+	if w.meets() && w.rank == 0 {
+		v.set("ASSAY_READY_FILE", w.file(rundir.ReadyFile))
+	}
 	v.set(guardVariable, filepath.Join(w.dir, rundir.ResultsDir))
 }
 
@@ -181,7 +188,7 @@ func (w *wrapper) setAssay(v *variables) {
 // each is present in its own scope only.
 func (w *wrapper) setBurnin(v *variables) {
 	for _, name := range []string{
-		"BURNIN_ROLE", "BURNIN_PEER_HOST", "BURNIN_RANK", "BURNIN_NRANKS", "BURNIN_ROOT_HOST",
+		"BURNIN_ROLE", "BURNIN_PEER_HOST", "BURNIN_PEER_NODE", "BURNIN_RANK", "BURNIN_NRANKS", "BURNIN_ROOT_HOST", "BURNIN_ROOT_NODE",
 	} {
 		v.unset(name)
 	}
@@ -191,9 +198,11 @@ func (w *wrapper) setBurnin(v *variables) {
 	case scopePair:
 		v.set("BURNIN_ROLE", w.role())
 		v.set("BURNIN_PEER_HOST", w.peerHost())
+		v.setKnown("BURNIN_PEER_NODE", w.peerNode())
 	case scopeGroup:
 		v.set("BURNIN_RANK", strconv.Itoa(w.rank))
 		v.set("BURNIN_NRANKS", strconv.Itoa(w.attempt.Job.WorldSize))
 		v.set("BURNIN_ROOT_HOST", w.options.MasterAddr)
+		v.setKnown("BURNIN_ROOT_NODE", w.nodeOf(0))
 	}
 }

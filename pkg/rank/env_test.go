@@ -36,8 +36,9 @@ func TestRankEnvironment(t *testing.T) {
 	f.attempt.Job.NNodes, f.attempt.Job.NProcPerNode, f.attempt.Job.RanksPerNode, f.attempt.Job.WorldSize = 2, 4, 2, 4
 	f.attempt.Job.Runner = "torchrun --node_rank=${NODE_RANK} --master_addr=${MASTER_ADDR} --master_port=${MASTER_PORT} $HOME"
 	f.attempt.Job.Expect.MultipleResults = "out/perf_x.csv"
-	f.call.Rank, f.call.MasterAddr, f.call.MasterPort = 3, "node-a", 1234
-	f.call.Env = append(f.call.Env, "RANK=77", "OLDPWD=/x", "BURNIN_ROLE=client", "KEPT=yes")
+	f.call.Rank, f.call.MasterAddr, f.call.MasterPort, f.call.Node = 3, "node-a", 1234, "n2"
+	f.call.Env = append(f.call.Env, "RANK=77", "OLDPWD=/x", "BURNIN_ROLE=client", "KEPT=yes",
+		"ASSAY_DURATION_SECONDS=9", "BURNIN_VARIANT_SIZE=9", "ASSAY_PEER_NODE=x", "ASSAY_ROOT_NODE=x", "BURNIN_ROOT_NODE=x", "ASSAY_READY_FILE=x")
 	got := environ(t, f)
 	want := map[string]string{
 		"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "NODE_RANK": "1", "NNODES": "2", "NPROC_PER_NODE": "4",
@@ -46,6 +47,7 @@ func TestRankEnvironment(t *testing.T) {
 		"MAD_MODEL_NAME":        "a model", "MAD_NODE_RANK": "1", "MAD_DEPLOYMENT_TYPE": "local", "MAD_COLLECT_METRICS": "false",
 		"MAD_OUTPUT_CSV": filepath.Join(f.dir(), "results/perf_x.csv"),
 		"ASSAY_RUN_ID":   "r1", "ASSAY_RANK": "3", "ASSAY_NRANKS": "4", "ASSAY_ROLE": "worker", "ASSAY_PEER_HOST": "",
+		"ASSAY_ATTEMPT": "1", "ASSAY_NODE": "n2",
 		"ASSAY_ROOT_HOST": "node-a", "ASSAY_RESULTS_DIR": filepath.Join(f.dir(), "results"),
 		"BURNIN_ATTEMPT": "1", "BURNIN_RESULTS_DIR": filepath.Join(f.dir(), "results"),
 		"PWD": filepath.Join(f.dir(), "work"), "KEPT": "yes", "PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"),

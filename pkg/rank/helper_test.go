@@ -30,6 +30,7 @@ type wrapperCall struct {
 	MasterAddr string
 	MasterPort int
 	Hosts      []string
+	Node       string
 	Env        []string
 	Panic      bool // the wrapper is given what makes it panic
 	Stopped    bool // the wrapper is told to stop before anything else
@@ -49,7 +50,7 @@ func runWrapper(text string) int {
 	}
 	o := rank.Options{
 		JobFile: c.JobFile, Rank: c.Rank, MasterAddr: c.MasterAddr, MasterPort: c.MasterPort,
-		Hosts: c.Hosts, Env: c.Env, Stderr: os.Stderr,
+		Hosts: c.Hosts, Node: c.Node, Env: c.Env, Stderr: os.Stderr,
 	}
 	if c.Panic {
 		signals := make(chan os.Signal, 1)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"assay/pkg/regular"
 	"assay/pkg/rundir"
@@ -21,6 +22,7 @@ func (w *wrapper) launchStep(p *prepared, c command, who string) (*child, error)
 // launchWorkload starts the workload.
 func (w *wrapper) launchWorkload(p *prepared, c command) (*child, error) {
 	w.label(workloadLabel)
+	w.spoke.Store(int64(time.Since(w.end.StartedAt)))
 	return w.launch(p, c, w.stdout.workload.w, w.stderr.workload.w)
 }
 

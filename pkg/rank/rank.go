@@ -68,6 +68,9 @@ type Options struct {
 	// RootFound is called by every rank but 0 once the name of rank 0 has resolved;
 	// nil: nothing is.
 	RootFound func()
+	// Meeting is where the ranks of a pair or group tell each other how far they are;
+	// nil: in the attempt directory.
+	Meeting Meeting
 	// Began is called once the begin marker is durable; nil: nothing is.
 	Began func(evidence.Begin)
 	// EchoOut and EchoErr get the output of the workload and of the scripts around
@@ -116,6 +119,7 @@ func Run(ctx context.Context, o Options) (int, error) {
 	if err := w.finish(); err != nil {
 		return int(exitcode.Of(err)), err
 	}
+	w.tell(ctx, State{Stage: StageOver})
 	w.linger(ctx)
 	return w.end.ExitCode, nil
 }

@@ -109,7 +109,11 @@ func (w *wrapper) workload(ctx context.Context, p *prepared) bool {
 		var started *child
 		if started, err = w.launchWorkload(p, c); err == nil {
 			limit := time.Duration(w.attempt.Job.TimeoutSeconds) * time.Second
-			w.record(w.watch(ctx, started, limit), limit)
+			release, leave := w.accompany(ctx)
+			ending := w.watch(ctx, started, limit, release)
+			leave()
+			w.record(ending, limit)
+			w.tell(ctx, State{Stage: StageDone})
 			w.noteMemory(before)
 			if code := w.end.ExitCode; code == ExitNotFound || code == ExitNotExecutable {
 				w.explainLineEnds(p)

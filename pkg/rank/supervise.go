@@ -54,8 +54,10 @@ type ending struct {
 	status   syscall.WaitStatus
 	stopped  os.Signal // the wrapper was told to stop while it ran
 	timedOut bool
-	left     int // processes that had to be ended after it
-	immortal int // processes that KILL did not end
+	quiet    time.Duration // for how long nothing had been written when the time limit was reached
+	released bool          // ended because whom it served had ended
+	left     int           // processes that had to be ended after it
+	immortal int           // processes that KILL did not end
 }
 
 // supervisor is the state of one watch.
@@ -64,19 +66,20 @@ type supervisor struct {
 	main    <-chan struct{} // nil once the process has ended
 	timer   *time.Timer
 	ending  ending
-	keep    bool // what the process leaves behind stays
-	told    bool // the tree has been told to end
-	killing int  // rounds of KILL
+	release <-chan struct{} // closed when the process is to be ended, being of no use any more
+	keep    bool            // what the process leaves behind stays
+	told    bool            // the tree has been told to end
+	killing int             // rounds of KILL
 
 	begun    time.Duration // how long the wrapper had been stopped when the watch began
 	credited time.Duration // of the time that it was stopped since, added to the limit
 }
 
 // watch waits until c and everything it left behind have ended, or c's time is
-// over, or the wrapper is told to stop. A nil c has ended already. limit 0 is no
-// limit.
-func (w *wrapper) watch(ctx context.Context, c *child, limit time.Duration) ending {
-	return (&supervisor{w: w}).run(ctx, c, limit)
+// over, or the wrapper is told to stop, or release is closed, being nil where it never
+// is. A nil c has ended already. limit 0 is no limit.
+func (w *wrapper) watch(ctx context.Context, c *child, limit time.Duration, release <-chan struct{}) ending {
+	return (&supervisor{w: w, release: release}).run(ctx, c, limit)
 }
 
 // await is watch, but leaves alone what c leaves behind, unless c had to be
@@ -118,6 +121,8 @@ func (s *supervisor) run(ctx context.Context, c *child, limit time.Duration) end
 		case <-cancelled:
 			cancelled = nil
 			s.stop(stopSignal)
+		case <-s.release:
+			s.letGo()
 		case <-s.timer.C:
 			if s.escalate() {
 				return s.ending
@@ -206,6 +211,17 @@ func (s *supervisor) stop(sig os.Signal) {
 	}
 }
 
+// letGo ends a process that is of no use any more.
+func (s *supervisor) letGo() {
+	s.release = nil
+	if s.told || s.main == nil {
+		return
+	}
+	s.ending.released, s.told = true, true
+	s.w.tree.signal(syscall.SIGTERM)
+	s.timer.Reset(s.w.grace)
+}
+
 // escalate acts when the timer runs out: the time limit, the grace, or a round
 // of KILL. It reports whether there is nothing more to do.
 func (s *supervisor) escalate() bool {
@@ -213,7 +229,7 @@ func (s *supervisor) escalate() bool {
 	case !s.told && s.creditStopped():
 		return false
 	case !s.told:
-		s.ending.timedOut = true
+		s.ending.timedOut, s.ending.quiet = true, s.w.quiet()
 		s.told = true
 		s.w.tree.signal(syscall.SIGTERM)
 		s.timer.Reset(s.w.grace)
@@ -244,7 +260,7 @@ func (s *supervisor) creditStopped() bool {
 // sweep ends what is left after everything that was to run has run.
 func (w *wrapper) sweep(ctx context.Context) {
 	w.tree.spareNone()
-	w.noteLeft(w.watch(context.WithoutCancel(ctx), nil, 0))
+	w.noteLeft(w.watch(context.WithoutCancel(ctx), nil, 0, nil))
 }
 
 // noteLeft says what had to be ended, and what could not be.
@@ -262,8 +278,11 @@ func (w *wrapper) record(e ending, limit time.Duration) {
 	end := &w.end
 	switch {
 	case e.timedOut:
-		end.Outcome, end.ExitCode = evidence.OutcomeTimedOut, ExitTimeout
+		end.Outcome, end.ExitCode, end.QuietSeconds = evidence.OutcomeTimedOut, ExitTimeout, e.quiet.Seconds()
 		end.Message = sentence(end.Message, fmt.Sprintf("ended at its time limit of %v", limit))
+	case e.released:
+		end.Outcome, end.ExitCode = evidence.OutcomeReleased, 0
+		w.note("it was told to end, for whom it served had ended")
 	case e.stopped != nil:
 		end.Outcome, end.ExitCode, end.Signal = evidence.OutcomeStopped, signalExit(e.stopped), signame.Of(e.stopped)
 		end.Message = sentence(end.Message, "stopped by "+signame.Of(e.stopped))

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -47,6 +48,10 @@ type wrapper struct {
 	fileProblems   []metric.Problem
 	stopped        os.Signal // the last signal that told the wrapper to stop
 	passedOn       map[syscall.Signal]bool
+
+	ready  *readiness    // of rank 0 of a pair or group whose others wait for it; else nil
+	waited time.Duration // for rank 0
+	spoke  atomic.Int64  // when the workload last wrote something, in nanoseconds since StartedAt
 }
 
 // newWrapper claims the rank and creates its directories and logs.
@@ -87,7 +92,7 @@ func newWrapper(a plan.Attempt, o Options) (*wrapper, error) {
 
 // open creates the directories and logs.
 func (w *wrapper) open() error {
-	err := w.clear(rundir.EndFile, rundir.StdoutFile, rundir.StderrFile, rundir.MetricsFile, rundir.ResultsDir, rundir.WorkDir, reserveFile)
+	err := w.clear(rundir.EndFile, rundir.StdoutFile, rundir.StderrFile, rundir.MetricsFile, rundir.ResultsDir, rundir.WorkDir, rundir.StateFile, rundir.ReadyFile, reserveFile)
 	if err != nil {
 		return err
 	}
@@ -182,9 +187,14 @@ func (w *wrapper) steps(ctx context.Context) {
 		return
 	}
 	job := w.prepare(env)
+	if !w.watchForReady(ctx) {
+		return
+	}
+	w.hear(w.stdout.workload)
+	w.hear(w.stderr.workload)
 	w.stdout.start()
 	w.stderr.start()
-	if w.preScripts(ctx, job) && !w.toldToStop(ctx) && w.workload(ctx, job) {
+	if w.preScripts(ctx, job) && w.awaitReady(ctx, job) && !w.toldToStop(ctx) && w.workload(ctx, job) {
 		w.postScripts(ctx, job)
 	}
 	w.sweep(ctx)
