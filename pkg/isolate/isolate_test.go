@@ -159,15 +159,18 @@ func TestCases(t *testing.T) {
 		{"three together", 16, blame(nil, []string{"n01", "n06", "n12"}), isolate.Conclusion{Kind: isolate.OnlyTogether, Together: [][]string{{"n01", "n06", "n12"}}}, 99},
 		{
 			"a culprit, and two that fail together", 16, blame([]string{"n03"}, []string{"n05", "n11"}),
-			isolate.Conclusion{Kind: isolate.Culprits, Culprits: []string{"n03"}, Together: [][]string{{"n05", "n11"}}}, 99,
+			isolate.Conclusion{Kind: isolate.Culprits, Culprits: []string{"n03"}, Together: [][]string{{"n05", "n11"}}},
+			99,
 		},
 		{
 			"a culprit, whose neighbour fails with one partner", 4, blame([]string{"n00"}, []string{"n01", "n03"}),
-			isolate.Conclusion{Kind: isolate.Culprits, Culprits: []string{"n00"}, Together: [][]string{{"n01", "n03"}}}, 99,
+			isolate.Conclusion{Kind: isolate.Culprits, Culprits: []string{"n00"}, Together: [][]string{{"n01", "n03"}}},
+			99,
 		},
 		{
 			"two pairs that fail together", 8, blame(nil, []string{"n00", "n01"}, []string{"n02", "n07"}),
-			isolate.Conclusion{Kind: isolate.OnlyTogether, Together: [][]string{{"n00", "n01"}, {"n02", "n07"}}}, 99,
+			isolate.Conclusion{Kind: isolate.OnlyTogether, Together: [][]string{{"n00", "n01"}, {"n02", "n07"}}},
+			99,
 		},
 	} {
 		got, path := play(t, names(tt.nodes), tt.answer)

@@ -63,6 +63,7 @@ type NodeRank struct {
 type LinkRank struct {
 	Link
 	Ratio    float64 // of the value to the median of all links; NaN when there is none
+	Nodes    float64 // the worse of its nodes' scores; NaN when there is none
 	Standing Standing
 }
 
@@ -297,7 +298,7 @@ func (a *analyser) result() Analysis {
 		out.Nodes = append(out.Nodes, a.nodeRank(n, out.NodeMedian))
 	}
 	for i, l := range a.links {
-		r := LinkRank{Link: l, Ratio: math.NaN(), Standing: a.standings[i]}
+		r := LinkRank{Link: l, Ratio: math.NaN(), Nodes: a.value(min(a.score(l.A), a.score(l.B))), Standing: a.standings[i]}
 		if l.Outcome == Measured {
 			r.Ratio = ratio(l.Value, out.LinkMedian)
 		}

@@ -74,8 +74,8 @@ func NewJob(h JobHeader, e evidence.Evidence, v verdict.Verdict) Job {
 		Measurements: make([]Measurement, 0, len(v.Measurements)),
 		Test:         valid(h.Test), Variant: h.Variant, Round: h.Round, Optional: h.Optional, Baseline: h.Baseline, Gates: h.Gates,
 	}
-	if len(j.Nodes) == 0 {
-		j.Nodes = append(j.Nodes, h.Nodes...)
+	if len(j.Nodes) < len(h.Nodes) { // not all of its ranks began
+		j.Nodes = append([]string{}, h.Nodes...)
 	}
 	if j.Scope == "" {
 		j.Scope = "job"

@@ -23,7 +23,7 @@ type LogTail struct {
 // HTML writes the run as one page that needs nothing else: no scripts, no fonts,
 // no network. Logs appear below their job.
 func HTML(w io.Writer, run Run, logs []LogTail) error {
-	t, err := template.New("report.html.tmpl").Funcs(template.FuncMap{
+	t, err := template.New("report.html.tmpl").Funcs(pairFuncs()).Funcs(template.FuncMap{
 		"elapsed": elapsed, "tally": summing, "measurement": measurement, "attempts": attempts, "clean": phrase.Clean,
 		"value": func(m Measurement) string {
 			if m.Value == nil {
@@ -33,7 +33,7 @@ func HTML(w io.Writer, run Run, logs []LogTail) error {
 		},
 		"class": func(w verdict.Word) string { return strings.ToLower(w.String()) },
 		"join":  strings.Join,
-	}).ParseFS(templates.Files(), "report.html.tmpl")
+	}).ParseFS(templates.Files(), "report.html.tmpl", "pairs.html.tmpl")
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ type Run struct {
 	Suite    string   `json:"suite,omitempty"`    // its name
 	Baseline bool     `json:"baseline,omitempty"` // nothing was gated in any job: exit code 0 is no acceptance
 	Forced   []string `json:"forced,omitempty"`   // runs that used some of the nodes at the same time (--force)
+	Pairs    []Pairs  `json:"pairs,omitempty"`    // what links say of nodes and links, for each test of scope pair that has several
 }
 
 // Pending counts the jobs that have not ended.

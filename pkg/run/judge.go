@@ -36,11 +36,21 @@ func assemble(r *rundir.Run, jobs []report.Job) report.Run {
 		Suite: r.Ledger.Suite, Forced: r.Ledger.Forced,
 	}
 	rep := report.New(h, jobs)
-	if rep.Pending() > 0 {
-		return rep
+	if rep.Pending() == 0 {
+		rep.FinishedAt = report.Time{Time: lastEnd(r, jobs).UTC()}
 	}
-	h.FinishedAt = lastEnd(r, jobs)
-	return report.New(h, jobs)
+	rep.Pairs = report.NewPairs(jobs, r.Ledger.Nodes, func(id string) verdict.Expectation { return expectationOf(r, id) })
+	return rep
+}
+
+// expectationOf is what a job is expected to give; nothing, where its job file cannot
+// be read, which its verdict tells.
+func expectationOf(r *rundir.Run, id string) verdict.Expectation {
+	a, err := rundir.ReadAttempt(r.AttemptDir(id, 1))
+	if err != nil {
+		return verdict.Expectation{}
+	}
+	return a.Job.Expect
 }
 
 // lastEnd is when the target was seen to say that the last job had ended. Like
