@@ -100,10 +100,15 @@ func (t *Target) script(a plan.Attempt) (string, error) {
 }
 
 func rankArgs(a plan.Attempt, rank, port int) []string {
-	return []string{
+	args := []string{
 		"rank", "--job", filepath.Join(a.Dir, rundir.JobFile), "--rank", strconv.Itoa(rank),
 		"--master-addr", "127.0.0.1", "--master-port", strconv.Itoa(port),
 	}
+	// The nodes that a run names are names alone here: all of them are this machine.
+	if node := rank / max(a.Job.RanksPerNode, 1); node < len(a.Job.Nodes) {
+		args = append(args, "--node", a.Job.Nodes[node])
+	}
+	return args
 }
 
 // Observe implements deploy.Target.

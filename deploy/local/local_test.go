@@ -30,8 +30,12 @@ func TestMain(m *testing.M) {
 func wrap() int {
 	number, _ := strconv.Atoi(os.Args[5])
 	port, _ := strconv.Atoi(os.Args[9])
+	node := ""
+	if len(os.Args) > 11 {
+		node = os.Args[11]
+	}
 	code, err := rank.Run(context.Background(), rank.Options{
-		JobFile: os.Args[3], Rank: number, MasterAddr: os.Args[7], MasterPort: port,
+		JobFile: os.Args[3], Rank: number, MasterAddr: os.Args[7], MasterPort: port, Node: node,
 		Env: os.Environ(), Stderr: os.Stderr,
 	})
 	if err != nil {

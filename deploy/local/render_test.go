@@ -47,6 +47,21 @@ func TestScriptSurvivesHostileDirectories(t *testing.T) {
 	}
 }
 
+// The nodes that a run names are given to the ranks that stand for them.
+func TestNamedNodes(t *testing.T) {
+	a := plan.Attempt{Dir: "/d", Job: plan.Job{ID: "j", WorldSize: 4, RanksPerNode: 2, NNodes: 2, MasterPort: 29500, Nodes: []string{"node1", "it's"}}}
+	files, err := local.New(local.Options{Binary: "/assay"}).Render(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := commands(t, string(files[1].Data))
+	for rank, want := range []string{"node1", "node1", "it's", "it's"} {
+		if words := got[rank]; !slices.Equal(words[len(words)-2:], []string{"--node", want}) {
+			t.Errorf("rank %d is started by %q, want node %s", rank, words, want)
+		}
+	}
+}
+
 // A script that no shell could read is refused.
 func TestScriptRefusesNUL(t *testing.T) {
 	if _, err := local.New(local.Options{Binary: "/a\x00b"}).Render(plan.Attempt{Job: plan.Job{WorldSize: 1}}); err == nil {
