@@ -29,6 +29,12 @@ type Harness struct {
 	// Nodes says that the ranks of two nodes run under two names of nodes. A target
 	// without it runs all "nodes" of a job on one.
 	Nodes bool
+	// Named are names of nodes that a job may ask for, one of them or several; nil: the
+	// target does not let anybody choose. Optional.
+	Named []string
+	// Serve is what bash runs where ranks are to listen on $MASTER_PORT for the one
+	// connection that they ever take, and to say hello. Optional: python3 does it.
+	Serve string
 	// Isolated says that each rank is alone in a container that the target makes: it
 	// counts its processes by itself, so that a number of theirs says nothing on this
 	// machine and Left has to tell what is left, and it shares no devices.
@@ -94,6 +100,11 @@ func cases() []testCase {
 		{name: "arguments and environment arrive unchanged", run: hostileWords},
 		{name: "directories may have any name", run: hostileDirectory},
 		{name: "rank environment", run: rankEnvironment},
+		{name: "a client waits until its server is ready", run: clientWaits},
+		{name: "server that is never ready", run: neverReady},
+		{name: "server that ends before its client began", run: endsEarly},
+		{name: "server that goes on is released", run: lingers},
+		{name: "named nodes", run: namedNodes, hook: func(h Harness) bool { return len(h.Named) > 0 }},
 		{name: "cancel before the start", run: cancelBeforeStart, hook: func(h Harness) bool { return h.Waiting != nil }},
 		{name: "cancel right after the submission", run: cancelAtOnce},
 		{name: "cancel while running, twice and after the end", run: cancelRunning},

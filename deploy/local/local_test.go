@@ -59,6 +59,7 @@ func TestConformance(t *testing.T) {
 		New:      newTarget,
 		Dir:      func(t *testing.T) string { return t.TempDir() },
 		Patience: time.Minute,
+		Named:    []string{"node1", "node2", "it's"},
 		KillRank: killRank,
 		Refused:  refused,
 		Lacking:  lacking,

@@ -17,6 +17,7 @@ import (
 	"assay/deploy/deploytest"
 	"assay/deploy/slurm/slurmtest"
 	"assay/pkg/evidence"
+	"assay/pkg/hostlist"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
 	"assay/templates"
@@ -88,6 +89,7 @@ func (h *harness) suite() deploytest.Harness {
 		Patience: slurmtest.Patience,
 		Adapt:    h.adapt,
 		Nodes:    true,
+		Named:    []string{"node1", "node3", "node4"},
 		KillRank: killRank,
 		Left:     h.left,
 		Waiting:  h.waiting,
@@ -109,6 +111,9 @@ func (h *harness) adapt(j *plan.Job) {
 		j.Slurm = &plan.Slurm{Partition: "main"}
 	}
 	j.Slurm.Time = "5"
+	if len(j.Nodes) > 0 {
+		j.Slurm.Nodelist = hostlist.Compress(j.Nodes)
+	}
 	if h.url != "" && j.Slurm.API == "" {
 		j.Slurm.API, j.Slurm.RestURL, j.Slurm.RestTokenFile = "rest", h.url, h.token
 	}
