@@ -40,7 +40,7 @@ func (a *app) root() *cobra.Command {
 	})
 	root.AddCommand(
 		a.discoverCmd(), a.buildCmd(), a.lintCmd(), a.schemaCmd(), a.renderCmd(), a.checkCmd(), a.runCmd(),
-		a.statusCmd(), a.attachCmd(), a.collectCmd(), a.cancelCmd(), a.explainCmd(),
+		a.statusCmd(), a.attachCmd(), a.collectCmd(), a.cancelCmd(), a.explainCmd(), a.isolateCmd(),
 		a.perfCmd(), a.gcCmd(), a.probeCmd(), a.rankCmd(), a.placeCmd(), a.installCmd(), a.nodeLookCmd(), a.versionCmd(), a.completionCmd(), a.docsCmd(), exitCodesTopic(),
 	)
 	root.SetHelpCommand(helpCmd())

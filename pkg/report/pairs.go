@@ -159,7 +159,7 @@ func (p *Pairs) link(j Job) pairwise.Link {
 		return l
 	}
 	for _, m := range j.Measurements {
-		if p.Metric != "" && m.Value != nil && isMetric(m, p.Metric) {
+		if p.Metric != "" && m.Value != nil && IsMetric(m, p.Metric) {
 			if p.Unit == "" {
 				p.Unit = m.Unit
 			}
@@ -173,8 +173,8 @@ func (p *Pairs) link(j Job) pairwise.Link {
 	return l
 }
 
-// isMetric says whether a measurement is of the name that cards gate it by.
-func isMetric(m Measurement, name string) bool {
+// IsMetric says whether a measurement is of the name that cards gate it by.
+func IsMetric(m Measurement, name string) bool {
 	switch {
 	case metric.IsPerformance(m.Source):
 		return name == "performance" || name == m.Model+"/performance" || name == m.Name

@@ -215,7 +215,7 @@ func TestIsMetric(t *testing.T) {
 		"performance": {true, false, false}, "small/performance": {true, false, false}, "tokens/s": {true, false, false},
 		"x": {false, true, false}, "m/x": {false, false, true},
 	} {
-		if got := [3]bool{isMetric(performance, name), isMetric(plain, name), isMetric(modelled, name)}; got != want {
+		if got := [3]bool{IsMetric(performance, name), IsMetric(plain, name), IsMetric(modelled, name)}; got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
