@@ -26,6 +26,7 @@ const podVariable = "PODRANK_TEST_POD"
 
 type podCall struct {
 	JobFile, MasterAddr                  string
+	MasterPort                           int // 0: 29500
 	Env                                  []string
 	AttemptDir, ModelDir, TerminationLog string
 }
@@ -42,8 +43,11 @@ func runPod(text string) int {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		panic(err)
 	}
+	if c.MasterPort == 0 {
+		c.MasterPort = 29500
+	}
 	code, err := podrank.Run(context.Background(), podrank.Options{
-		Rank: rank.Options{JobFile: c.JobFile, MasterAddr: c.MasterAddr, MasterPort: 29500, Env: c.Env},
+		Rank: rank.Options{JobFile: c.JobFile, MasterAddr: c.MasterAddr, MasterPort: c.MasterPort, Env: c.Env},
 		Out:  os.Stdout, Err: os.Stderr,
 		AttemptDir: c.AttemptDir, ModelDir: c.ModelDir, TerminationLog: c.TerminationLog,
 	})

@@ -28,7 +28,7 @@ const (
 	knockLimit = 10 * time.Second       // that a rank which is done still tries to
 	longest    = 30 * time.Second       // that rank 0 stays after its work
 	talkLimit  = 2 * time.Second        // for one of them
-	maxKnock   = 256                    // bytes of a greeting
+	maxKnock   = 4 << 10                // bytes of what is said at the door
 )
 
 // meeting is the place at rank 0, or the way there.
@@ -42,6 +42,8 @@ type meeting struct {
 	mu      sync.Mutex
 	missing map[int]bool // ranks that have not come by
 	all     chan struct{}
+
+	talk // of ranks that wait for each other
 }
 
 // meet opens the door of rank 0, or has another rank come by once it knows where.
@@ -49,11 +51,18 @@ func (p *inPod) meet(ctx context.Context, opt *rank.Options) *meeting {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	m := &meeting{stop: stop, stay: min(opt.RootWait, longest), missing: map[int]bool{}, all: make(chan struct{})}
 	job := p.attempt.Job
-	if job.WorldSize < 2 || opt.RootWait <= 0 || opt.MasterPort < 2 {
-		return m
-	}
 	// The port below the one where the workload's ranks meet: both sides know it.
 	port := strconv.Itoa(opt.MasterPort - 1)
+	if job.Ready != nil && job.WorldSize > 1 {
+		m.wait(ctx, p, opt, net.JoinHostPort(opt.MasterAddr, port))
+	}
+	if job.WorldSize < 2 || opt.MasterPort < 2 || (opt.RootWait <= 0 && !m.waits) {
+		return m
+	}
+	if p.rank != 0 && m.waits {
+		m.stay = knockLimit
+		return m
+	}
 	if p.rank != 0 {
 		m.stay = min(opt.RootWait, knockLimit)
 		opt.RootFound = func() {
@@ -71,6 +80,9 @@ func (p *inPod) meet(ctx context.Context, opt *rank.Options) *meeting {
 		return m
 	}
 	m.door = door
+	if m.waits {
+		m.stay = longest
+	}
 	for n := 1; n < job.WorldSize; n++ {
 		m.missing[n] = true
 	}
@@ -79,8 +91,11 @@ func (p *inPod) meet(ctx context.Context, opt *rank.Options) *meeting {
 }
 
 // greeting is what a rank says at the door.
-func (p *inPod) greeting(rank int) string {
-	return fmt.Sprintf("assay %s %s %d\n", p.attempt.Nonce, p.attempt.Job.ID, rank)
+func (p *inPod) greeting(rank int) string { return fmt.Sprintf("%s%d\n", p.calling(), rank) }
+
+// calling is how all that ranks of the job say begins.
+func (p *inPod) calling() string {
+	return fmt.Sprintf("assay %s %s ", p.attempt.Nonce, p.attempt.Job.ID)
 }
 
 // knock comes by at rank 0, whose process may start later than its name is there.
@@ -97,19 +112,27 @@ func knock(ctx context.Context, addr, greeting string) {
 }
 
 func saidHello(ctx context.Context, addr, greeting string) bool {
+	answer, err := exchange(ctx, addr, greeting)
+	return err == nil && answer == welcome
+}
+
+// welcome answers what wants no other answer.
+const welcome = "welcome\n"
+
+// exchange says a line at the door of rank 0 and returns the line that answers it.
+func exchange(ctx context.Context, addr, line string) (answer string, err error) {
 	conn, err := (&net.Dialer{Timeout: talkLimit}).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return false
+		return "", err
 	}
 	defer func() { _ = conn.Close() }() // all that counts was said
-	if conn.SetDeadline(time.Now().Add(talkLimit)) != nil {
-		return false
+	if err := conn.SetDeadline(time.Now().Add(talkLimit)); err != nil {
+		return "", err
 	}
-	if _, err := io.WriteString(conn, greeting); err != nil {
-		return false
+	if _, err := io.WriteString(conn, line); err != nil {
+		return "", err
 	}
-	answer, err := bufio.NewReader(io.LimitReader(conn, maxKnock)).ReadString('\n')
-	return err == nil && answer == "welcome\n"
+	return bufio.NewReader(io.LimitReader(conn, maxKnock)).ReadString('\n')
 }
 
 // receive lets the ranks come by until the door is closed.
@@ -132,13 +155,29 @@ func (m *meeting) greet(conn net.Conn, p *inPod) {
 	if err != nil {
 		return
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(said[strings.LastIndexByte(said, ' ')+1:]))
-	if err != nil || said != p.greeting(n) {
+	n, words, ok := p.greeted(said)
+	if !ok {
 		return
 	}
-	if _, err := io.WriteString(conn, "welcome\n"); err == nil {
+	answer, met := m.answer(n, words)
+	if answer == "" {
+		return
+	}
+	if _, err := io.WriteString(conn, answer); err == nil && met {
 		m.came(n)
 	}
+}
+
+// greeted reads which rank says what at the door. It is not ok when that is none of
+// the others of the job.
+func (p *inPod) greeted(said string) (n int, words string, ok bool) {
+	rest, ok := strings.CutPrefix(strings.TrimSuffix(said, "\n"), p.calling())
+	if !ok {
+		return 0, "", false
+	}
+	number, words, _ := strings.Cut(rest, " ")
+	n, err := strconv.Atoi(number)
+	return n, words, err == nil && n > 0 && n < p.attempt.Job.WorldSize
 }
 
 // came notes that a rank came by.

@@ -78,7 +78,7 @@ func Run(ctx context.Context, o Options) (int, error) {
 		return code, err
 	}
 	p.handOver()
-	if code < signalled {
+	if code < signalled || meeting.stays() {
 		meeting.linger(ctx, opt.Signals)
 	}
 	return code, nil

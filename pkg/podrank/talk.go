@@ -1,0 +1,147 @@
+package podrank
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"assay/pkg/evidence"
+	"assay/pkg/rank"
+)
+
+// Ranks that wait for each other do so at the door of rank 0 as well: it says how far
+// it is to whoever asks, and is told by the others when they have ended. Then rank 0
+// stays until the others know that they may begin, or that they may not.
+
+const (
+	askWord  = "ask"
+	tellWord = "tell "
+
+	goneAfter = 2 * time.Second // without anybody behind the door
+)
+
+// talk is what ranks that wait for each other know of each other.
+type talk struct {
+	waits bool // there is something to wait for
+	root  bool // this is rank 0
+	done  <-chan struct{}
+	addr  string // of the door
+	hello string // how this rank greets, without the line end
+
+	own  rank.State
+	told map[int]rank.State // by rank 0: of the others
+}
+
+var _ rank.Meeting = (*meeting)(nil)
+
+// wait makes the meeting one of ranks that wait for each other.
+func (m *meeting) wait(ctx context.Context, p *inPod, opt *rank.Options, addr string) {
+	m.talk = talk{
+		waits: true, root: p.rank == 0, done: ctx.Done(), addr: addr, hello: strings.TrimSuffix(p.greeting(p.rank), "\n"),
+		own: rank.State{Stage: rank.StageBegun, Node: opt.Node}, told: map[int]rank.State{},
+	}
+	opt.Meeting = m
+}
+
+// Tell implements rank.Meeting. Of the others rank 0 needs to know their end alone.
+func (m *meeting) Tell(ctx context.Context, s rank.State) error {
+	m.mu.Lock()
+	m.own = s
+	m.mu.Unlock()
+	if m.root || s.Stage != rank.StageOver {
+		return nil
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	line := m.hello + " " + tellWord + string(data) + "\n"
+	m.knocked = make(chan struct{})
+	if saidHello(ctx, m.addr, line) {
+		close(m.knocked)
+		return nil
+	}
+	go func() {
+		defer close(m.knocked)
+		m.insist(context.WithoutCancel(ctx), line)
+	}()
+	return nil
+}
+
+// insist says a line until it was heard, or until there is nobody to hear it.
+func (m *meeting) insist(ctx context.Context, line string) {
+	for gone := time.Now(); time.Since(gone) < goneAfter; {
+		answer, err := exchange(ctx, m.addr, line)
+		if err == nil && answer == welcome {
+			return
+		}
+		var name *net.DNSError
+		if !errors.Is(err, syscall.ECONNREFUSED) && (!errors.As(err, &name) || !name.IsNotFound) {
+			gone = time.Now() // somebody may be there
+		}
+		select {
+		case <-time.After(knockPause):
+		case <-m.done:
+			return
+		}
+	}
+}
+
+// Ask implements rank.Meeting.
+func (m *meeting) Ask(ctx context.Context, n int) (rank.State, error) {
+	if m.root {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.told[n], nil
+	}
+	if n != 0 {
+		return rank.State{}, fmt.Errorf("rank %d has no door: only rank 0 can be asked", n)
+	}
+	answer, err := exchange(ctx, m.addr, m.hello+" "+askWord+"\n")
+	if err != nil {
+		return rank.State{}, err
+	}
+	var s rank.State
+	if err := json.Unmarshal([]byte(answer), &s); err != nil {
+		return rank.State{}, fmt.Errorf("rank 0 answered %q: %w", answer, err)
+	}
+	return s, nil
+}
+
+// answer is what rank 0 answers to the words of a rank, "" when it has no answer. met
+// says that the rank need not come again.
+func (m *meeting) answer(n int, words string) (answer string, met bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case words == "":
+		return welcome, !m.waits
+	case !m.waits:
+	case words == askWord:
+		data, err := json.Marshal(m.own)
+		if err != nil {
+			return "", false
+		}
+		return string(data) + "\n", m.own.Stage >= rank.StageReady
+	case strings.HasPrefix(words, tellWord):
+		var s rank.State
+		if json.Unmarshal([]byte(words[len(tellWord):]), &s) == nil {
+			m.told[n] = s
+			return welcome, true
+		}
+	}
+	return "", false
+}
+
+// stays reports whether a rank that waits with others has ended without having been
+// told to, whatever its exit code: then the others have to learn of it.
+func (m *meeting) stays() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.waits && m.own.Stage == rank.StageOver && m.own.Outcome != evidence.OutcomeStopped
+}
