@@ -22,6 +22,7 @@ type wish struct {
 	requests    corev1.ResourceList
 	selector    map[string]string
 	tolerations []corev1.Toleration
+	nodes       []string // that the jobs name, of all of them; empty: any will do
 }
 
 // wishes are the distinct wishes of jobs, in the order of the manifest. Jobs of which
@@ -40,14 +41,21 @@ func wishes(jobs []plan.Job) []wish {
 			continue
 		}
 		w := wish{pods: j.WorldSize, requests: effective(res), selector: r.k.NodeSelector, tolerations: tol}
-		key := fmt.Sprint(w.pods, w.ask(), w.selector, string(r.k.Tolerations))
+		key := fmt.Sprint(w.pods, w.ask(), w.selector, string(r.k.Tolerations), len(j.Nodes) > 0)
 		i, seen := index[key]
 		if !seen {
 			i = len(out)
 			index[key] = i
 			out = append(out, w)
 		}
-		out[i].keys = append(out[i].keys, j.Key)
+		if !slices.Contains(out[i].keys, j.Key) { // it may have a job on each node
+			out[i].keys = append(out[i].keys, j.Key)
+		}
+		for _, name := range j.Nodes {
+			if !slices.Contains(out[i].nodes, name) {
+				out[i].nodes = append(out[i].nodes, name)
+			}
+		}
 	}
 	return out
 }
@@ -91,8 +99,9 @@ func (p place) nodeFindings(ctx context.Context, c asker) []deploy.Finding {
 	if err := c.list(ctx, "/api/v1/nodes", "", "", &nodes); err != nil {
 		return []deploy.Finding{notSeen("nodes", "list nodes", err)}
 	}
-	var found []deploy.Finding
-	for _, w := range wishes(p.jobs) {
+	ws := wishes(p.jobs)
+	found := namedFindings(ws, nodes.Items)
+	for _, w := range ws {
 		found = append(found, w.finding(nodes.Items))
 	}
 	return found
@@ -141,19 +150,30 @@ func most(best, requests corev1.ResourceList) corev1.ResourceList {
 
 // takes reports whether a pod may run on a node at all.
 func (w wish) takes(n *corev1.Node) bool {
+	return (len(w.nodes) == 0 || slices.Contains(w.nodes, n.Labels[corev1.LabelHostname])) && w.against(n) == ""
+}
+
+// against says what of a node keeps pods away, or "".
+func (w wish) against(n *corev1.Node) string {
 	for name, value := range w.selector {
 		if got, has := n.Labels[name]; !has || got != value {
-			return false
+			return "does not match node_selector"
 		}
+	}
+	if n.Spec.Unschedulable && !w.tolerates(&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
+		return "is cordoned"
+	}
+	if !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	}) {
+		return "is not ready"
 	}
 	for i := range n.Spec.Taints {
 		if t := &n.Spec.Taints[i]; t.Effect != corev1.TaintEffectPreferNoSchedule && !w.tolerates(t) {
-			return false
+			return "has the taint " + t.ToString()
 		}
 	}
-	return !n.Spec.Unschedulable && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	return ""
 }
 
 // tolerates reports whether one of the tolerations is of a taint.

@@ -98,6 +98,13 @@ func tainted(n *corev1.Node) {
 
 func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
 
+// host is a node with the label by which nodes are named.
+func host(name string, change ...func(*corev1.Node)) corev1.Node {
+	n := node("8", "32Gi", "0", change...)
+	n.Name, n.Labels = name, map[string]string{corev1.LabelHostname: name}
+	return n
+}
+
 func unready(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
 
 // healthy is a cluster that has what a plain job needs.
@@ -230,6 +237,23 @@ func TestFindings(t *testing.T) {
 				c.nodes = []corev1.Node{node("8", "32Gi", "0", tainted), node("8", "32Gi", "0", cordoned), node("8", "32Gi", "0", unready)}
 			},
 			want: "warning | nodes for entry bench | none of 3 nodes is ready and matches node_selector and tolerations; " + capacity,
+		},
+		"named nodes": {job: func(j j) { j.Nodes = []string{"n1", "n2"} }, cluster: func(c c) { c.nodes = []corev1.Node{host("n1"), host("n2")} }},
+		"named nodes that do not do": {
+			job: func(j j) { j.Nodes = []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7"} },
+			cluster: func(c c) {
+				c.nodes = []corev1.Node{host("n1"), host("n2", cordoned), host("n3", tainted), host("n4", unready), host("n6.long")}
+				c.nodes[4].Name = "n6"
+			},
+			want: "problem | named nodes | there is no node n[5-7]; node n6 has the host name n6.long: name that\n" +
+				"warning | named nodes | of the nodes that are named, n2 is cordoned, n3 has the taint gpu=yes:NoSchedule, n4 is not ready: pods wait for them; name others, or see to these",
+		},
+		"a cordon is tolerated": {
+			job: func(j j) {
+				j.NNodes, j.WorldSize, j.Nodes = 1, 1, []string{"n1"}
+				j.K8s.Tolerations = json.RawMessage(`[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]`)
+			},
+			cluster: func(c c) { c.nodes = []corev1.Node{host("n1", cordoned)} },
 		},
 		"tolerated": {
 			cluster: func(c c) { c.nodes = []corev1.Node{node("8", "32Gi", "0", tainted)} },

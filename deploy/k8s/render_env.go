@@ -60,7 +60,7 @@ func fieldVar(name, field string) corev1.EnvVar {
 func (r *renderer) ownEnv() []corev1.EnvVar {
 	j := r.a.Job
 	index := "metadata.annotations['" + batchv1.JobCompletionIndexAnnotation + "']"
-	env := []corev1.EnvVar{fieldVar("RANK", index), fieldVar("ASSAY_RANK", index)}
+	env := []corev1.EnvVar{fieldVar("RANK", index), fieldVar("ASSAY_RANK", index), fieldVar("ASSAY_NODE", "spec.nodeName")}
 	if j.RanksPerNode <= 1 {
 		env = append(env, fieldVar("NODE_RANK", index), fieldVar("MAD_NODE_RANK", index), corev1.EnvVar{Name: "LOCAL_RANK", Value: "0"})
 	}
@@ -76,6 +76,7 @@ func (r *renderer) ownEnv() []corev1.EnvVar {
 		{"ASSAY_RUN_ID", r.a.RunID},
 		{"ASSAY_NRANKS", world},
 		{"ASSAY_ROOT_HOST", r.root()},
+		{"ASSAY_ATTEMPT", strconv.Itoa(r.a.Number)},
 		{"BURNIN_ATTEMPT", strconv.Itoa(r.a.Number)},
 	} {
 		env = append(env, corev1.EnvVar{Name: v[0], Value: escape(v[1])})
@@ -90,7 +91,7 @@ func (r *renderer) ownEnv() []corev1.EnvVar {
 // itself and that the manifest cannot change.
 func (r *renderer) manifestEnv(set []corev1.EnvVar) []corev1.EnvVar {
 	var out []corev1.EnvVar
-	for _, from := range []map[string]string{r.a.Job.LauncherEnv, openEnv(r.a.Job)} {
+	for _, from := range []map[string]string{r.a.Job.LauncherEnv, r.a.Asked(), openEnv(r.a.Job)} {
 		for _, name := range slices.Sorted(maps.Keys(from)) {
 			if slices.ContainsFunc(set, func(v corev1.EnvVar) bool { return v.Name == name }) {
 				continue

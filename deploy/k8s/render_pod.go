@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"assay/pkg/pod"
 )
@@ -69,7 +68,7 @@ func (r *renderer) template() (corev1.PodTemplateSpec, error) {
 	if !r.k.Unwrapped {
 		spec.InitContainers = []corev1.Container{r.initContainer(c.Resources)}
 	}
-	spec.TopologySpreadConstraints = r.spread()
+	spec.Affinity, spec.TopologySpreadConstraints = r.affinity(), r.spread()
 	return corev1.PodTemplateSpec{ObjectMeta: r.podMeta(), Spec: spec}, nil
 }
 
@@ -101,21 +100,11 @@ func (r *renderer) deadline() *int64 {
 	if !r.k.Unwrapped {
 		steps := 1 + len(j.PreScripts) + len(j.PostScripts)
 		limit = j.TimeoutSeconds*steps + r.k.RootWaitSeconds + r.killGrace() + deadlineMargin
+		if j.Ready != nil { // for rank 0, to begin and to be ready
+			limit += 2 * j.Ready.TimeoutSeconds
+		}
 	}
 	return new(min(int64(limit), math.MaxInt32))
-}
-
-// spread asks for the ranks of different nodes on different nodes, where there are
-// as many: what is measured between two pods of one node is not the network. The
-// pods run all the same where there are not.
-func (r *renderer) spread() []corev1.TopologySpreadConstraint {
-	if r.a.Job.NNodes < 2 || r.a.Job.RanksPerNode > 1 {
-		return nil
-	}
-	return []corev1.TopologySpreadConstraint{{
-		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
-		LabelSelector: &metav1.LabelSelector{MatchLabels: r.selector()},
-	}}
 }
 
 // initContainer brings the assay that wraps the rank. Its image is the project's own

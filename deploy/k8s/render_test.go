@@ -44,7 +44,7 @@ func attemptOf(t *testing.T, archive *txtar.Archive) plan.Attempt {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs, _, err := plan.Jobs(m, plan.Options{ManifestDir: dir})
+	jobs, _, err := plan.Jobs(m, plan.Options{ManifestDir: dir, Nodes: namedNodes(string(archive.Comment))})
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("%d jobs: %v", len(jobs), err)
 	}
@@ -52,6 +52,16 @@ func attemptOf(t *testing.T, archive *txtar.Archive) plan.Attempt {
 		Version: plan.AttemptVersion, RunID: "20260101-000000-abcdef", Nonce: "00112233445566778899aabbccddeeff", ManifestDigest: "sha256:0",
 		Number: 1, Dir: "/runs/20260101-000000-abcdef/jobs/bench/1", Job: jobs[0],
 	}
+}
+
+// namedNodes are those of the line nodes of a comment.
+func namedNodes(comment string) []string {
+	for line := range strings.Lines(comment) {
+		if names, ok := strings.CutPrefix(strings.TrimSpace(line), "nodes "); ok {
+			return strings.Split(names, ",")
+		}
+	}
+	return nil
 }
 
 func prepareFiles(t *testing.T, dir, comment string) {

@@ -3,8 +3,8 @@ package rank
 import (
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
+
+	"assay/pkg/plan"
 )
 
 // setKnown sets a variable to a value that may not be known; then it is not set.
@@ -14,48 +14,18 @@ func (v *variables) setKnown(name, value string) {
 	}
 }
 
-const askDuration, askVariant = "DURATION_SECONDS", "VARIANT_"
-
-func askPrefixes() []string { return []string{"ASSAY_", "BURNIN_"} }
-
 // setAsked tells a workload for how long to go on, and which variant it is. What an
-// outer run gave its own workload is none of this one's. The manifest's own variables
-// win over these.
+// outer run gave its own workload is none of this one's.
 func (w *wrapper) setAsked(v *variables) {
 	for _, name := range slices.Clone(v.order) {
-		if asks(name) {
+		if plan.IsAsked(name) {
 			v.unset(name)
 		}
 	}
-	for _, prefix := range askPrefixes() {
-		if n := w.attempt.DurationSeconds; n > 0 {
-			v.set(prefix+askDuration, strconv.Itoa(n))
-		}
-		for _, axis := range slices.Sorted(maps.Keys(w.attempt.Job.Variant)) {
-			v.set(prefix+askVariant+variableName(axis), w.attempt.Job.Variant[axis])
-		}
+	asked := w.attempt.Asked()
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		v.set(name, asked[name])
 	}
-}
-
-// asks reports whether a variable is one of those that setAsked sets.
-func asks(name string) bool {
-	return slices.ContainsFunc(askPrefixes(), func(prefix string) bool {
-		rest, ok := strings.CutPrefix(name, prefix)
-		return ok && (rest == askDuration || strings.HasPrefix(rest, askVariant))
-	})
-}
-
-// variableName is the name of an axis as that of a variable.
-func variableName(axis string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z':
-			return r - 'a' + 'A'
-		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
-			return r
-		}
-		return '_'
-	}, axis)
 }
 
 // setNodes names the nodes: for messages, never to reach them by.
