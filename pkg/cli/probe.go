@@ -16,10 +16,10 @@ func (a *app) probeCmd() *cobra.Command {
 		Long:  "probe runs one of the workloads that are part of the binary, so that they are wherever the binary is.",
 		Example: "  assay probe triad\n" +
 			"  RANK=0 WORLD_SIZE=1 assay probe allreduce",
-		Args: between(0, 0, "the name of a probe: triad or allreduce"),
+		Args: between(0, 0, "the name of a probe: triad, allreduce or tcp"),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.triadCmd(), a.allreduceCmd())
+	c.AddCommand(a.triadCmd(), a.allreduceCmd(), a.tcpCmd())
 	return c
 }
 

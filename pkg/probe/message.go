@@ -32,7 +32,11 @@ const (
 	msgPong    messageType = "pong"    // a rank to rank 0: I am
 	msgLost    messageType = "lost"    // a rank to rank 0: a neighbour is gone or stalls, what is the matter?
 	msgAbort   messageType = "abort"   // either way: this failed, end now
-	msgBye     messageType = "bye"     // rank 0 to all: done
+	msgBye     messageType = "bye"     // rank 0 to all, or the client of a link to its server: done
+
+	msgPings  messageType = "pings"  // the client of a link to its server: send back what comes
+	msgTake   messageType = "take"   // the same: take a stream and tell what came
+	msgStream messageType = "stream" // the same: send a stream for that long
 )
 
 // message is all of them; the fields that do not belong to a type are empty.
@@ -47,6 +51,9 @@ type message struct {
 	Sweep     *sweep      `json:"sweep,omitempty"`
 	Right     string      `json:"right,omitempty"` // host:port of the right neighbour
 	Seconds   float64     `json:"seconds,omitempty"`
+	Chunk     int         `json:"chunk,omitempty"`   // bytes of a chunk of a stream
+	Bytes     int64       `json:"bytes,omitempty"`   // of a stream, as they came
+	Damaged   int64       `json:"damaged,omitempty"` // chunks of a stream that came otherwise than sent
 	Text      string      `json:"text,omitempty"`
 }
 
@@ -76,14 +83,14 @@ func readMessage(r io.Reader) (message, error) {
 	}
 	n := binary.BigEndian.Uint32(size[:])
 	if n > messageLimit {
-		return m, fmt.Errorf("what came is no message of an all-reduce")
+		return m, fmt.Errorf("what came is no message of a probe")
 	}
 	body := make([]byte, n)
 	if _, err := io.ReadFull(r, body); err != nil {
 		return m, err
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		return m, fmt.Errorf("what came is no message of an all-reduce: %w", err)
+		return m, fmt.Errorf("what came is no message of a probe: %w", err)
 	}
 	return m, nil
 }

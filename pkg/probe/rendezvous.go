@@ -45,19 +45,24 @@ func meet(ctx context.Context, cancel context.CancelCauseFunc, opt AllReduceOpti
 	return g, nil
 }
 
-// listen opens a listener. A rank is reachable from other hosts unless the ranks
-// meet on a loopback address, in which case it is not.
+// listen opens a listener of a rank.
 func listen(ctx context.Context, opt AllReduceOptions, port int) (net.Listener, error) {
-	host := ""
-	if ip := net.ParseIP(opt.MasterAddr); opt.MasterAddr == "localhost" || (ip != nil && ip.IsLoopback()) {
-		host = opt.MasterAddr
-	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	l, err := bind(ctx, opt.MasterAddr, port)
 	if err != nil {
 		return nil, exitcode.Errorf(exitcode.Error, "rank %d cannot listen: %w: if the port is taken, give the ranks another MASTER_PORT", opt.Rank, err)
 	}
 	return l, nil
+}
+
+// bind listens on a port, 0 for any. It can be reached from other hosts unless the
+// peers meet on a loopback address, in which case it cannot.
+func bind(ctx context.Context, meetAt string, port int) (net.Listener, error) {
+	host := ""
+	if ip := net.ParseIP(meetAt); meetAt == "localhost" || (ip != nil && ip.IsLoopback()) {
+		host = meetAt
+	}
+	var lc net.ListenConfig
+	return lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
 // connect builds the ring: it dials the right neighbour while it waits for the
