@@ -11,16 +11,44 @@ import (
 
 // The codes of a Violation. They are reason codes of a verdict.
 const (
-	CodeThreshold = "THRESHOLD"     // a value does not satisfy a bound
-	CodeAbsent    = "METRIC_ABSENT" // nothing reported the metric
+	CodeThreshold  = "THRESHOLD"           // a value does not satisfy a bound
+	CodeAbsent     = metric.CodeAbsent     // nothing reported the metric
+	CodeNotANumber = metric.CodeNotANumber // what was reported is no finite number
 )
 
-// Violation is one measurement that does not satisfy a threshold, or the lack of
-// any measurement that could.
+// Cause says where the reason of a violation lies.
+type Cause string
+
+// The causes of a violation.
+const (
+	CauseMeasurement Cause = "measurement" // a value was measured, and it is not what it has to be
+	CauseEvidence    Cause = "evidence"    // there is no value to compare: absent, n/a, or no number
+	CauseAuthoring   Cause = "authoring"   // the threshold itself cannot be satisfied
+)
+
+// Violation is one measurement that does not satisfy a bound, or the lack of any
+// measurement that could.
 type Violation struct {
-	Code    string
-	Subject string // the metric, as "name" or "model/name"
-	Message string
+	Code    string   `json:"code"`
+	Subject string   `json:"subject"` // the metric, as "name" or "model/name"
+	Message string   `json:"message"`
+	Cause   Cause    `json:"cause"`
+	Metric  string   `json:"metric"`         // as the threshold names it
+	Value   *float64 `json:"value"`          // finite; nil: there is none
+	Text    string   `json:"text,omitempty"` // what was reported, as it was written, when that is known
+	Bound   string   `json:"bound"`          // what it has to be: "min 100", or what else is asked for
+	Unit    string   `json:"unit,omitempty"` // of value and bound
+	Note    string   `json:"note,omitempty"` // of the threshold
+}
+
+// NotEvaluated is a threshold that was not applied to a metric, since that was
+// reported as n/a and the threshold allows it. It was not satisfied either.
+type NotEvaluated struct {
+	Metric  string `json:"metric"` // as "name" or "model/name"
+	Bound   string `json:"bound"`
+	Message string `json:"message"`
+	Unit    string `json:"unit,omitempty"`
+	Note    string `json:"note,omitempty"`
 }
 
 // Matches reports whether t gates m: by the metric's name, by "model/name", and
@@ -33,58 +61,116 @@ func (t Threshold) Matches(m metric.Measurement) bool {
 	return gates(m.Name) || metric.IsPerformance(m.Source) && gates(metric.Performance)
 }
 
-// Check compares every measurement that t gates with its bounds, exactly, as
-// 64-bit floating-point numbers. NaN and infinities satisfy nothing, neither
-// does absence. "n/a" satisfies only a threshold that is required_if_measurable.
+// Check compares every measurement that t gates with each of its bounds, exactly, as
+// 64-bit floating-point numbers. NaN and infinities satisfy nothing, neither do words
+// or absence. "n/a" satisfies only a threshold that is required_if_measurable.
 // A malformed threshold is satisfied by nothing.
 func Check(t Threshold, ms []metric.Measurement) []Violation {
 	if faults := Malformed(t); len(faults) > 0 {
-		return []Violation{{CodeThreshold, t.Metric, fmt.Sprintf("the threshold on %s cannot be satisfied: %s", orUnnamed(t.Metric), faults[0].Message)}}
+		v := t.violation(CodeThreshold, CauseAuthoring, t.Metric)
+		v.Message = fmt.Sprintf("the threshold on %s cannot be satisfied: %s", orUnnamed(t.Metric), faults[0].Message)
+		return []Violation{v}
 	}
 	var out []Violation
 	found := false
 	for _, m := range ms {
-		if !t.Matches(m) {
-			continue
-		}
-		found = true
-		if why := t.refuses(m); why != "" {
-			out = append(out, Violation{CodeThreshold, title(m), title(m) + " " + why + t.note()})
+		if t.Matches(m) {
+			found = true
+			out = append(out, t.refusals(m)...)
 		}
 	}
 	if !found {
-		out = append(out, Violation{CodeAbsent, t.Metric, fmt.Sprintf("%s was not reported, and has to be %s%s", t.Metric, t.Bounds(), t.note())})
+		v := t.violation(CodeAbsent, CauseEvidence, t.Metric)
+		v.Message = fmt.Sprintf("%s was not reported, and has to be %s%s", t.Metric, t.Bounds(), t.note())
+		out = append(out, v)
 	}
 	return out
 }
 
-// refuses says why m does not satisfy t, as the rest of a sentence; empty when
-// it does.
-func (t Threshold) refuses(m metric.Measurement) string {
-	if m.NotApplicable {
-		if t.RequiredIfMeasurable {
-			return ""
-		}
-		return "was reported as n/a, and has to be " + t.Bounds()
+// Relaxed lists the measurements that t gates and is not applied to, because they
+// cannot be measured here.
+func Relaxed(t Threshold, ms []metric.Measurement) []NotEvaluated {
+	if len(Malformed(t)) > 0 || !t.RequiredIfMeasurable {
+		return nil
 	}
-	v := m.Value
-	value := "is " + number(v)
+	var out []NotEvaluated
+	for _, m := range ms {
+		if t.Matches(m) && m.NotApplicable {
+			out = append(out, NotEvaluated{
+				Metric: title(m), Bound: t.Spelled(), Unit: m.Unit, Note: t.Note,
+				Message: fmt.Sprintf("%s was reported as n/a, and would have to be %s%s", title(m), t.Bounds(), t.note()),
+			})
+		}
+	}
+	return out
+}
+
+// violation is a violation of t as a whole, without a message.
+func (t Threshold) violation(code string, cause Cause, subject string) Violation {
+	return Violation{Code: code, Subject: subject, Cause: cause, Metric: t.Metric, Bound: t.Spelled(), Note: t.Note}
+}
+
+// refusals lists the bounds that m does not satisfy; none when it satisfies t.
+func (t Threshold) refusals(m metric.Measurement) []Violation {
+	name := title(m)
+	whole := func(code string, cause Cause, why string) []Violation {
+		v := t.violation(code, cause, name)
+		v.Message, v.Text, v.Unit = name+" "+why+t.note(), m.Text, m.Unit
+		return []Violation{v}
+	}
+	switch {
+	case m.NotApplicable && t.RequiredIfMeasurable:
+		return nil
+	case m.NotApplicable:
+		return whole(CodeThreshold, CauseEvidence, "was reported as n/a, and has to be "+t.Bounds())
+	case m.Label:
+		return whole(CodeNotANumber, CauseEvidence, fmt.Sprintf("is %s, which is no number, and has to be %s", strconv.Quote(m.Text), t.Bounds()))
+	}
+	value := "is " + number(m.Value)
 	if m.Unit != "" {
 		value += " " + m.Unit
 	}
+	if math.IsNaN(m.Value) || math.IsInf(m.Value, 0) {
+		return whole(CodeNotANumber, CauseEvidence, value+", which satisfies no threshold")
+	}
+	var out []Violation
+	for _, b := range t.bounds() {
+		if why := b.refuses(m.Value); why != "" {
+			v := whole(CodeThreshold, CauseMeasurement, value+", "+why)[0]
+			v.Value, v.Bound = &m.Value, b.String()
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// refuses says why v does not satisfy a bound, as the rest of a sentence; empty when
+// it does.
+func (b bound) refuses(v float64) string {
+	limit := *b.value
 	switch {
-	case math.IsNaN(v) || math.IsInf(v, 0):
-		return value + ", which satisfies no threshold"
-	case t.Min != nil && !(v >= *t.Min):
-		return value + ", below the minimum of " + number(*t.Min)
-	case t.Max != nil && !(v <= *t.Max):
-		return value + ", above the maximum of " + number(*t.Max)
-	case t.Equal != nil && v != *t.Equal:
-		return value + ", not equal to " + number(*t.Equal)
-	case t.NotEqual != nil && v == *t.NotEqual:
-		return value + ", which it must not be"
+	case b.name == boundMin && v < limit:
+		return "below the minimum of " + number(limit)
+	case b.name == boundMax && v > limit:
+		return "above the maximum of " + number(limit)
+	case b.name == boundEqual && v != limit:
+		return "not equal to " + number(limit)
+	case b.name == boundNotEqual && v == limit:
+		return "which it must not be"
 	}
 	return ""
+}
+
+// String spells a bound as it is declared: "min 100".
+func (b bound) String() string { return b.name + " " + number(*b.value) }
+
+// Spelled spells the bounds of t as they are declared: "min 100, max 200".
+func (t Threshold) Spelled() string {
+	var parts []string
+	for _, b := range t.bounds() {
+		parts = append(parts, b.String())
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Bounds spells the bounds of t: "at least 100 and at most 200".

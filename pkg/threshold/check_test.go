@@ -39,6 +39,25 @@ func TestBoundaries(t *testing.T) {
 		{"large integers", Threshold{Equal: at(9007199254740991)}, 9007199254740991, true},
 		{"large integers beside", Threshold{Equal: at(9007199254740991)}, 9007199254740990, false},
 		{"smallest", Threshold{Min: at(math.SmallestNonzeroFloat64)}, 0, false},
+		{"2^53", Threshold{Min: at(1 << 53)}, 1 << 53, true},
+		{"2^53 - 1", Threshold{Min: at(1 << 53)}, 1<<53 - 1, false},
+		{"2^53 + 1 is 2^53", Threshold{Equal: at(1<<53 + 1)}, 1 << 53, true},
+		{"2^53 + 2", Threshold{Max: at(1 << 53)}, 1<<53 + 2, false},
+		{"1e308", Threshold{Min: at(1e308), Max: at(1e308)}, 1e308, true},
+		{"beside 1e308", Threshold{Max: at(1e308)}, next(1e308), false},
+		{"-1e308", Threshold{Min: at(-1e308)}, prev(-1e308), false},
+		{"negative zero equals zero", Threshold{NotEqual: at(0)}, math.Copysign(0, -1), false},
+		{"zero is no less than negative zero", Threshold{Min: at(math.Copysign(0, -1))}, 0, true},
+		{"NaN and equal", Threshold{Equal: at(0)}, math.NaN(), false},
+		{"infinity and equal", Threshold{Equal: at(math.MaxFloat64)}, math.Inf(1), false},
+		{"below not equal", Threshold{NotEqual: at(7)}, prev(7), true},
+		{"above equal", Threshold{Equal: at(7)}, next(7), false},
+		{"below equal", Threshold{Equal: at(7)}, prev(7), false},
+		{"range at min", Threshold{Min: at(1), Max: at(2)}, 1, true},
+		{"range at max", Threshold{Min: at(1), Max: at(2)}, 2, true},
+		{"range below", Threshold{Min: at(1), Max: at(2)}, prev(1), false},
+		{"a hole in a range", Threshold{Min: at(1), Max: at(2), NotEqual: at(1.5)}, 1.5, false},
+		{"beside a hole in a range", Threshold{Min: at(1), Max: at(2), NotEqual: at(1.5)}, next(1.5), true},
 		{"largest", Threshold{Max: at(math.MaxFloat64)}, math.MaxFloat64, true},
 		{"NaN and min", Threshold{Min: at(0)}, math.NaN(), false},
 		{"NaN and max", Threshold{Max: at(0)}, math.NaN(), false},
@@ -96,36 +115,92 @@ func TestMatches(t *testing.T) {
 	}
 }
 
+// told spells a violation with everything that it says.
+func told(vs []Violation) []string {
+	var out []string
+	for _, v := range vs {
+		text := v.Code + " " + v.Subject + ": " + v.Message + " | " + string(v.Cause) + ", " + v.Metric + " [" + v.Bound + "]"
+		if v.Value != nil {
+			text += " value " + number(*v.Value)
+		}
+		for _, part := range []string{v.Text, v.Unit, v.Note} {
+			if part != "" {
+				text += " (" + part + ")"
+			}
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
 func TestMessages(t *testing.T) {
 	tests := []struct {
 		name      string
 		threshold Threshold
 		ms        []metric.Measurement
-		want      []Violation
+		want      []string
 	}{
 		{
 			"below",
 			Threshold{Metric: "bwGbps", Min: at(100), Note: "spec sheet"},
-			[]metric.Measurement{{Name: "bwGbps", Value: 12.5, Unit: "Gbit/s"}},
-			[]Violation{{CodeThreshold, "bwGbps", "bwGbps is 12.5 Gbit/s, below the minimum of 100 (spec sheet)"}},
+			[]metric.Measurement{{Name: "bwGbps", Value: 12.5, Text: "12.50", Unit: "Gbit/s"}},
+			[]string{"THRESHOLD bwGbps: bwGbps is 12.5 Gbit/s, below the minimum of 100 (spec sheet) | measurement, bwGbps [min 100] value 12.5 (12.50) (Gbit/s) (spec sheet)"},
 		},
 		{
 			"above",
 			Threshold{Metric: "latUs", Max: at(1e-7)},
 			[]metric.Measurement{value("latUs", 2)},
-			[]Violation{{CodeThreshold, "latUs", "latUs is 2, above the maximum of 1e-07"}},
+			[]string{"THRESHOLD latUs: latUs is 2, above the maximum of 1e-07 | measurement, latUs [max 1e-07] value 2"},
 		},
-		{"equal", Threshold{Metric: "n", Equal: at(8)}, []metric.Measurement{value("n", 7)}, []Violation{{CodeThreshold, "n", "n is 7, not equal to 8"}}},
-		{"not equal", Threshold{Metric: "n", NotEqual: at(0)}, []metric.Measurement{value("n", 0)}, []Violation{{CodeThreshold, "n", "n is 0, which it must not be"}}},
-		{"absent", Threshold{Metric: "n", Min: at(1), Max: at(2)}, nil, []Violation{{CodeAbsent, "n", "n was not reported, and has to be at least 1 and at most 2"}}},
-		{"absent is not n/a", Threshold{Metric: "n", Min: at(1), RequiredIfMeasurable: true}, nil, []Violation{{CodeAbsent, "n", "n was not reported, and has to be at least 1"}}},
-		{"n/a", Threshold{Metric: "n", NotEqual: at(1)}, []metric.Measurement{{Name: "n", NotApplicable: true}}, []Violation{{CodeThreshold, "n", "n was reported as n/a, and has to be other than 1"}}},
+		{
+			"a band names the bound that is violated",
+			Threshold{Metric: "tempC", Min: at(10), Max: at(90)},
+			[]metric.Measurement{value("tempC", 95)},
+			[]string{"THRESHOLD tempC: tempC is 95, above the maximum of 90 | measurement, tempC [max 90] value 95"},
+		},
+		{
+			"every bound that is violated",
+			Threshold{Metric: "n", Min: at(3), Equal: at(5)},
+			[]metric.Measurement{value("n", 1)},
+			[]string{
+				"THRESHOLD n: n is 1, below the minimum of 3 | measurement, n [min 3] value 1",
+				"THRESHOLD n: n is 1, not equal to 5 | measurement, n [equal 5] value 1",
+			},
+		},
+		{"equal", Threshold{Metric: "n", Equal: at(8)}, []metric.Measurement{value("n", 7)}, []string{"THRESHOLD n: n is 7, not equal to 8 | measurement, n [equal 8] value 7"}},
+		{"not equal", Threshold{Metric: "n", NotEqual: at(0)}, []metric.Measurement{value("n", 0)}, []string{"THRESHOLD n: n is 0, which it must not be | measurement, n [not_equal 0] value 0"}},
+		{"absent", Threshold{Metric: "n", Min: at(1), Max: at(2)}, nil, []string{"METRIC_ABSENT n: n was not reported, and has to be at least 1 and at most 2 | evidence, n [min 1, max 2]"}},
+		{"absent is not n/a", Threshold{Metric: "n", Min: at(1), RequiredIfMeasurable: true}, nil, []string{"METRIC_ABSENT n: n was not reported, and has to be at least 1 | evidence, n [min 1]"}},
+		{
+			"n/a",
+			Threshold{Metric: "n", NotEqual: at(1)},
+			[]metric.Measurement{{Name: "n", Text: "N/A", NotApplicable: true}},
+			[]string{"THRESHOLD n: n was reported as n/a, and has to be other than 1 | evidence, n [not_equal 1] (N/A)"},
+		},
 		{"n/a relaxed", Threshold{Metric: "n", Min: at(1), RequiredIfMeasurable: true}, []metric.Measurement{{Name: "n", NotApplicable: true}}, nil},
+		{
+			"a word",
+			Threshold{Metric: "n", NotEqual: at(1), RequiredIfMeasurable: true},
+			[]metric.Measurement{{Name: "n", Text: "unknown", Label: true}},
+			[]string{`METRIC_NOT_A_NUMBER n: n is "unknown", which is no number, and has to be other than 1 | evidence, n [not_equal 1] (unknown)`},
+		},
+		{
+			"NaN",
+			Threshold{Metric: "n", NotEqual: at(1)},
+			[]metric.Measurement{value("n", math.NaN())},
+			[]string{"METRIC_NOT_A_NUMBER n: n is NaN, which satisfies no threshold | evidence, n [not_equal 1]"},
+		},
+		{
+			"infinity",
+			Threshold{Metric: "n", Min: at(1)},
+			[]metric.Measurement{value("n", math.Inf(1))},
+			[]string{"METRIC_NOT_A_NUMBER n: n is +Inf, which satisfies no threshold | evidence, n [min 1]"},
+		},
 		{
 			"required_if_measurable still gates numbers",
 			Threshold{Metric: "n", Min: at(1), RequiredIfMeasurable: true},
 			[]metric.Measurement{value("n", 0)},
-			[]Violation{{CodeThreshold, "n", "n is 0, below the minimum of 1"}},
+			[]string{"THRESHOLD n: n is 0, below the minimum of 1 | measurement, n [min 1] value 0"},
 		},
 		{
 			"each model",
@@ -133,21 +208,51 @@ func TestMessages(t *testing.T) {
 			[]metric.Measurement{
 				{Name: "tps", Model: "a", Value: 9, Source: metric.SourceResults}, {Name: "tps", Model: "b", Value: 10, Source: metric.SourceResults},
 			},
-			[]Violation{{CodeThreshold, "a/tps", "a/tps is 9, below the minimum of 10"}},
+			[]string{"THRESHOLD a/tps: a/tps is 9, below the minimum of 10 | measurement, performance [min 10] value 9"},
 		},
 		{
 			"malformed",
 			Threshold{Metric: "n"},
 			[]metric.Measurement{value("n", 0)},
-			[]Violation{{CodeThreshold, "n", "the threshold on n cannot be satisfied: it has no bound; give min, max, equal or not_equal"}},
+			[]string{"THRESHOLD n: the threshold on n cannot be satisfied: it has no bound; give min, max, equal or not_equal | authoring, n []"},
+		},
+		{
+			"malformed, without a name",
+			Threshold{Min: at(1)},
+			[]metric.Measurement{value("n", 0)},
+			[]string{"THRESHOLD : the threshold on a metric without a name cannot be satisfied: it names no metric | authoring,  [min 1]"},
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, Check(tt.threshold, tt.ms)); diff != "" {
+			if diff := cmp.Diff(tt.want, told(Check(tt.threshold, tt.ms))); diff != "" {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A threshold that n/a relaxes is not satisfied: it is not evaluated, and that is told.
+func TestRelaxed(t *testing.T) {
+	na := metric.Measurement{Name: "powerW", Unit: "W", NotApplicable: true}
+	for _, tt := range []struct {
+		name      string
+		threshold Threshold
+		ms        []metric.Measurement
+		want      []NotEvaluated
+	}{
+		{"n/a", Threshold{Metric: "powerW", Max: at(700), RequiredIfMeasurable: true, Note: "TDP"}, []metric.Measurement{na}, []NotEvaluated{
+			{"powerW", "max 700", "powerW was reported as n/a, and would have to be at most 700 (TDP)", "W", "TDP"},
+		}},
+		{"a number", Threshold{Metric: "powerW", Max: at(700), RequiredIfMeasurable: true}, []metric.Measurement{value("powerW", 900)}, nil},
+		{"absent", Threshold{Metric: "powerW", Max: at(700), RequiredIfMeasurable: true}, nil, nil},
+		{"another metric", Threshold{Metric: "tempC", Max: at(700), RequiredIfMeasurable: true}, []metric.Measurement{na}, nil},
+		{"not relaxed", Threshold{Metric: "powerW", Max: at(700)}, []metric.Measurement{na}, nil},
+		{"malformed", Threshold{Metric: "powerW", RequiredIfMeasurable: true}, []metric.Measurement{na}, nil},
+	} {
+		if diff := cmp.Diff(tt.want, Relaxed(tt.threshold, tt.ms)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
 	}
 }
 
@@ -197,6 +302,11 @@ func TestUnsound(t *testing.T) {
 		{Threshold{Metric: "bwTbps", Equal: at(1), NotEqual: at(2)}, metric.Spec{}, "THRESHOLD_EQUALITY:equal"},
 		{Threshold{Metric: "errors", Equal: at(0)}, metric.Spec{}, ""},
 		{Threshold{Metric: "errors", NotEqual: at(0)}, metric.Spec{Unit: "mm"}, "THRESHOLD_EQUALITY:not_equal"},
+		{Threshold{Metric: "errors", Equal: at(0.5)}, metric.Spec{}, "THRESHOLD_EQUALITY:equal"},
+		{Threshold{Metric: "errors", Min: at(0.5)}, metric.Spec{}, ""},
+		{Threshold{Metric: "errors", Equal: at(-3), NotEqual: at(2.5)}, metric.Spec{}, "THRESHOLD_EQUALITY:not_equal"},
+		{Threshold{Metric: "computeCap", Min: at(9)}, metric.Spec{Evidence: true}, "THRESHOLD_EVIDENCE"},
+		{Threshold{Metric: "latUs", Equal: at(9)}, metric.Spec{Evidence: true}, "THRESHOLD_EVIDENCE THRESHOLD_EQUALITY:equal"},
 		{Threshold{Metric: "latUs", Min: at(1)}, metric.Spec{Better: "lower"}, "THRESHOLD_GOOD_SIDE:min"},
 		{Threshold{Metric: "latUs", Max: at(1)}, metric.Spec{Better: "lower"}, ""},
 		{Threshold{Metric: "bwGbps", Max: at(1)}, metric.Spec{Better: "higher"}, "THRESHOLD_GOOD_SIDE:max"},
@@ -252,6 +362,9 @@ func TestAbsenceNeverSatisfies(t *testing.T) {
 		}
 		if len(Check(th, nil)) == 0 || len(Check(th, []metric.Measurement{value("y", 1)})) == 0 {
 			t.Fatal("absence satisfies")
+		}
+		if len(Check(th, []metric.Measurement{{Name: "x", Text: "7", Label: true}})) == 0 {
+			t.Fatalf("a word satisfies %+v", th)
 		}
 		for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			if len(Check(th, []metric.Measurement{value("x", v)})) == 0 {

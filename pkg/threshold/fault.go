@@ -15,6 +15,7 @@ const (
 	CodeEmpty     = "THRESHOLD_EMPTY"      // no value satisfies it
 	CodeEquality  = "THRESHOLD_EQUALITY"   // unsound: equality of a measured quantity
 	CodeGoodSide  = "THRESHOLD_GOOD_SIDE"  // unsound: the bad side has no bound
+	CodeEvidence  = "THRESHOLD_EVIDENCE"   // unsound: the metric is no number to judge by
 )
 
 // Fault is one thing that is wrong, or likely wrong, with a threshold itself.
@@ -24,6 +25,14 @@ type Fault struct {
 	Message string // malformed: what follows "cannot be satisfied: "; unsound: a sentence
 }
 
+// The names of the bounds.
+const (
+	boundMin      = "min"
+	boundMax      = "max"
+	boundEqual    = "equal"
+	boundNotEqual = "not_equal"
+)
+
 // bound is one of the bounds of a threshold under its name.
 type bound struct {
 	name  string
@@ -32,7 +41,7 @@ type bound struct {
 
 func (t Threshold) bounds() []bound {
 	var all []bound
-	for _, b := range []bound{{"min", t.Min}, {"max", t.Max}, {"equal", t.Equal}, {"not_equal", t.NotEqual}} {
+	for _, b := range []bound{{boundMin, t.Min}, {boundMax, t.Max}, {boundEqual, t.Equal}, {boundNotEqual, t.NotEqual}} {
 		if b.value != nil {
 			all = append(all, b)
 		}
@@ -88,27 +97,42 @@ func (t Threshold) excludesAll() bool {
 	return t.Min != nil && t.Max != nil && *t.Min == *t.Max && *t.Min == *t.NotEqual
 }
 
-// Unsound says what about t is allowed and likely wrong: equality on a metric
-// that has a dimension, or only a bound on the side that is good. Spec is the
+// Unsound says what about t is allowed and likely wrong: a gate on a metric that is
+// declared to be evidence only, equality on a metric that has a dimension or with a
+// number that is not whole, or only a bound on the side that is good. Spec is the
 // metric as it is declared; the zero Spec when it is not.
 func Unsound(t Threshold, spec metric.Spec) []Fault {
 	var out []Fault
-	if _, dimensional := metric.UnitOf(t.Metric); dimensional || spec.Unit != "" {
-		for _, b := range t.bounds() {
-			if b.name == "equal" || b.name == "not_equal" {
-				out = append(out, Fault{CodeEquality, b.name, fmt.Sprintf("the threshold on %s asks for equality, and a measured value that has a unit is hardly ever equal to anything; use min and max", t.Metric)})
-				break
-			}
-		}
+	if spec.Evidence {
+		out = append(out, Fault{CodeEvidence, "", fmt.Sprintf("the threshold is on %s, which is declared to be evidence: it is there to be read, and no number to judge by", t.Metric)})
+	}
+	if why, b := t.inexact(spec); why != "" {
+		out = append(out, Fault{CodeEquality, b.name, fmt.Sprintf("the threshold on %s asks for equality, and %s; use min and max", t.Metric, why)})
 	}
 	onlyMin := t.Min != nil && t.Max == nil && t.Equal == nil
 	onlyMax := t.Max != nil && t.Min == nil && t.Equal == nil
 	if spec.Better == "lower" && onlyMin || spec.Better == "higher" && onlyMax {
-		side := "min"
+		side := boundMin
 		if onlyMax {
-			side = "max"
+			side = boundMax
 		}
 		out = append(out, Fault{CodeGoodSide, side, fmt.Sprintf("the threshold on %s bounds only the side that is good: %s is better", t.Metric, spec.Better)})
 	}
 	return out
+}
+
+// inexact says why equality will hardly ever hold, and of which bound; empty when it
+// may.
+func (t Threshold) inexact(spec metric.Spec) (why string, of bound) {
+	_, dimensional := metric.UnitOf(t.Metric)
+	for _, b := range t.bounds() {
+		switch {
+		case b.name != boundEqual && b.name != boundNotEqual:
+		case dimensional || spec.Unit != "":
+			return "a measured value that has a unit is hardly ever equal to anything", b
+		case math.Abs(*b.value-math.Trunc(*b.value)) > 0:
+			return number(*b.value) + " is no whole number, which a count would be", b
+		}
+	}
+	return "", bound{}
 }
