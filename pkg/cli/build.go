@@ -125,6 +125,9 @@ func (a *app) buildNow(ctx context.Context, f buildFlags) (build.Result, error) 
 	if err != nil {
 		return build.Result{}, err
 	}
+	if f.sel.target != "" {
+		extra["target"] = f.sel.target
+	}
 	rev, problem := build.ReadRevision(ctx, f.sel.root)
 	if problem != "" {
 		a.log.Warn(problem)

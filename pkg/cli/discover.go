@@ -10,6 +10,7 @@ import (
 
 	"assay/pkg/card"
 	"assay/pkg/discover"
+	"assay/pkg/manifest"
 )
 
 // selection is which cards a command works on, and what is added to them.
@@ -21,6 +22,7 @@ type selection struct {
 	allowDynamic bool
 	context      string
 	contextFile  string
+	target       string // wins over that of the context
 }
 
 // addSelection adds the flags that choose cards and freeze them.
@@ -29,6 +31,7 @@ func (a *app) addSelection(c *cobra.Command, s *selection) {
 	f := c.Flags()
 	f.StringVar(&s.suite, "suite", "", "suite of tests to make the manifest of, instead of --tags")
 	s.rootGiven = func() bool { return f.Changed("root") }
+	f.StringVar(&s.target, "target", "", "where the cards of --tags or --suite run: "+strings.Join(manifest.Targets(), ", ")+" (default: as the context says, else local)")
 	f.StringVar(&s.context, "additional-context", "", "JSON object that is merged into the manifest")
 	f.StringVar(&s.contextFile, "additional-context-file", "", "file with such an object; --additional-context wins over it")
 }

@@ -211,6 +211,9 @@ func (a *app) manifestFor(ctx context.Context, f runFlags) (path string, data []
 		res, err := a.buildManifest(ctx, buildFlags{sel: f.sel, output: path, images: images})
 		return path, res.JSON, err
 	}
+	if f.sel.target != "" {
+		return "", nil, exitcode.Errorf(exitcode.Invalid, "--target goes with --tags or --suite: a manifest says where it runs (deployment_config.target)")
+	}
 	path = f.manifest
 	if path == "" {
 		path = defaultManifest
