@@ -93,7 +93,8 @@ type wish struct {
 	nodes int
 	ranks int // a node
 	plan.Slurm
-	job plan.Job // the first of them
+	named []string // nodes that the run names, of all the entries' jobs; empty: it names none
+	job   plan.Job // the first of them
 }
 
 // who names the entries.
@@ -121,14 +122,25 @@ func wishes(jobs []plan.Job) []wish {
 		if j.Slurm != nil {
 			w.Slurm = *j.Slurm
 		}
-		key := fmt.Sprintf("%d %d %q", w.nodes, w.ranks, given(&w.Slurm))
+		named := len(j.Nodes) > 0
+		if named { // an entry may have a job on each of a thousand pairs
+			w.Nodelist = ""
+		}
+		key := fmt.Sprintf("%d %d %t %q", w.nodes, w.ranks, named, given(&w.Slurm))
 		i, seen := index[key]
 		if !seen {
 			i = len(out)
 			index[key] = i
 			out = append(out, w)
 		}
-		out[i].keys = append(out[i].keys, j.Key)
+		if !slices.Contains(out[i].keys, j.Key) {
+			out[i].keys = append(out[i].keys, j.Key)
+		}
+		for _, n := range j.Nodes {
+			if !slices.Contains(out[i].named, n) {
+				out[i].named = append(out[i].named, n)
+			}
+		}
 	}
 	return out
 }

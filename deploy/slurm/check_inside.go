@@ -31,7 +31,12 @@ func insideFindings(al alloc, ws []wish, state told[string]) []deploy.Finding {
 	}
 	found := []deploy.Finding{ok(subject, "jobs run in place on its nodes (%s), one after the other", al.nodes)}
 	for _, w := range ws {
+		lacking := slices.DeleteFunc(slices.Clone(w.named), func(n string) bool { return slices.Contains(hosts, n) })
 		switch {
+		case len(lacking) > 0:
+			found = append(found, fault(subject, fmt.Sprintf("%s: %s not in the allocation (%s)", w.who(), are(lacking), al.nodes), "ask salloc for them with --nodelist, name others, or "+leave))
+		case len(w.named) > 0:
+			found = append(found, ok(subject, "%s: the allocation has %s", w.who(), hostlist.Compress(w.named)))
 		case w.nodes > len(hosts):
 			found = append(found, fault(subject, fmt.Sprintf("%s asks for %s, and the allocation has %d (%s)", w.who(), phrase.Count(w.nodes, "node"), len(hosts), al.nodes), "ask salloc for as many, lower slurm.nodes, or "+leave))
 		case w.nodes < len(hosts):
@@ -46,7 +51,11 @@ func insideFindings(al alloc, ws []wish, state told[string]) []deploy.Finding {
 func withoutEffect(al alloc, ws []wish, fix string) []deploy.Finding {
 	var fields []string
 	for _, w := range ws {
-		for _, d := range given(&w.Slurm) {
+		settled := w.Slurm
+		if len(w.named) > 0 { // which steps do heed
+			settled.Nodelist = ""
+		}
+		for _, d := range given(&settled) {
 			field := "slurm." + strings.ReplaceAll(strings.TrimPrefix(d.Name, "no-"), "-", "_")
 			if !slices.Contains(fields, field) {
 				fields = append(fields, field)

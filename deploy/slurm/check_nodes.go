@@ -25,6 +25,9 @@ func nodeFindings(w wish, st site) []deploy.Finding {
 		return append(found, unknown("nodes", st.groups.err))
 	}
 	found = append(found, listed("nodelist", w.Nodelist, w, st.groups.value)...)
+	if len(w.named) > 0 {
+		found = append(found, present("nodes", "--nodes", w.named, w, st.groups.value)...)
+	}
 	return append(found, listed("exclude", w.Exclude, w, st.groups.value)...)
 }
 
@@ -230,30 +233,43 @@ func listed(field, list string, w wish, groups []nodeGroup) []deploy.Finding {
 	if err != nil {
 		return []deploy.Finding{fault(field, fmt.Sprintf("%s: slurm.%s: %v", w.who(), field, err), "write it as scontrol show hostlist does")}
 	}
-	state := map[string]string{}
+	found := present(field, "slurm."+field, hosts, w, groups)
+	if len(found) == 0 {
+		found = append(found, ok(field, "%s exist", list))
+	}
+	return found
+}
+
+// present says which of some hosts, which what names, do not exist or take no jobs now.
+func present(field, what string, hosts []string, w wish, groups []nodeGroup) []deploy.Finding {
+	state, in := map[string]string{}, map[string]bool{}
+	wanted := strings.Split(w.Partition, ",")
 	for _, g := range groups {
 		for _, h := range g.hosts {
 			state[h] = g.state
+			in[h] = in[h] || w.Partition == "" || slices.Contains(wanted, g.partition)
 		}
 	}
-	var absent, away []string
+	var absent, elsewhere, away []string
 	for _, h := range hosts {
 		switch s, known := state[h]; {
 		case !known:
 			absent = append(absent, h)
-		case !usable(s):
-			away = append(away, h)
+		case !in[h] && field != "exclude":
+			elsewhere = append(elsewhere, h)
+		case !usable(s) && field != "exclude":
+			away = append(away, fmt.Sprintf("%s (%s)", h, strings.TrimSuffix(s, "*")))
 		}
 	}
 	var found []deploy.Finding
 	if len(absent) > 0 {
-		found = append(found, fault(field, fmt.Sprintf("%s: slurm.%s names %s, which no partition has", w.who(), field, hostlist.Compress(absent)), "sinfo -N lists the nodes"))
+		found = append(found, fault(field, fmt.Sprintf("%s: %s names %s, which no partition has", w.who(), what, hostlist.Compress(absent)), "sinfo -N lists the nodes"))
 	}
-	if len(away) > 0 && field == "nodelist" {
-		found = append(found, warning(field, fmt.Sprintf("%s: slurm.nodelist names %s, which take no jobs now: it would wait", w.who(), hostlist.Compress(away)), "choose others"))
+	if len(elsewhere) > 0 {
+		found = append(found, fault(field, fmt.Sprintf("%s: %s names %s, which partition %s does not have", w.who(), what, hostlist.Compress(elsewhere), w.Partition), "sinfo -N lists the nodes"))
 	}
-	if len(found) == 0 {
-		found = append(found, ok(field, "%s exist", list))
+	if len(away) > 0 {
+		found = append(found, warning(field, fmt.Sprintf("%s: %s names %s, which take no jobs now: it would wait", w.who(), what, strings.Join(away, ", ")), "choose others"))
 	}
 	return found
 }

@@ -112,7 +112,7 @@ func TestNodeFindings(t *testing.T) {
 		"all but one excluded": {2, plan.Slurm{Exclude: "node[1-3]"}, []string{`problem: entry "e" asks for 2 nodes, and slurm.exclude leaves 1 of partition main`, "ok: "}},
 		"excluded":             {2, plan.Slurm{Exclude: "node[1-2]"}, []string{`warning: entry "e" asks for 2 nodes, and 1 of partition main can take jobs now`, "ok: node[1-2] exist"}},
 		"exclude nobody":       {1, plan.Slurm{Exclude: "node9,node1"}, []string{"ok: ", `problem: entry "e": slurm.exclude names node9, which no partition has`}},
-		"list":                 {1, plan.Slurm{Nodelist: "node[1,3]"}, []string{"ok: ", `warning: entry "e": slurm.nodelist names node3, which take no jobs now`}},
+		"list":                 {1, plan.Slurm{Nodelist: "node[1,3]"}, []string{"ok: ", `warning: entry "e": slurm.nodelist names node3 (drained), which take no jobs now`}},
 		"list of nonsense":     {1, plan.Slurm{Nodelist: "node[1"}, []string{"ok: ", `problem: entry "e": slurm.nodelist: `}},
 		"list in a file":       {1, plan.Slurm{Nodelist: "/etc/hosts"}, []string{"ok: "}},
 	} {
@@ -122,6 +122,36 @@ func TestNodeFindings(t *testing.T) {
 			wantFindings(t, found, c.want)
 		})
 	}
+}
+
+// Nodes that a run names are looked at once, however many jobs are on them.
+func TestNamedNodes(t *testing.T) {
+	var jobs []plan.Job
+	for _, nodes := range [][]string{{"node1", "node3"}, {"node1", "node9"}, {"old1", "node1"}} {
+		jobs = append(jobs, plan.Job{Key: "e", NNodes: 2, RanksPerNode: 1, Nodes: nodes, Slurm: &plan.Slurm{Partition: "main", Nodelist: strings.Join(nodes, ",")}})
+	}
+	jobs = append(jobs, plan.Job{Key: "f", NNodes: 2, RanksPerNode: 1, Slurm: &plan.Slurm{Partition: "main"}})
+	ws := wishes(jobs)
+	if len(ws) != 2 || ws[0].who() != `entry "e"` || strings.Join(ws[0].named, " ") != "node1 node3 node9 old1" || ws[0].Nodelist != "" || ws[1].named != nil {
+		t.Fatalf("wishes %+v", ws)
+	}
+	groups, err := parseGroups(groupsText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := site{partitions: told[[]partition]{parsePartitions(partitionsText), nil}, groups: told[[]nodeGroup]{groups, nil}}
+	wantFindings(t, nodeFindings(ws[0], s), []string{
+		"ok: 3 of 4 nodes can take jobs (1 drained*)",
+		`problem: entry "e": --nodes names node9, which no partition has; sinfo -N lists the nodes`,
+		`problem: entry "e": --nodes names old1, which partition main does not have`,
+		`warning: entry "e": --nodes names node3 (drained), which take no jobs now: it would wait`,
+	})
+	al := alloc{id: "7", nodes: "node[1-2]"}
+	wantFindings(t, insideFindings(al, ws[:1], told[string]{"RUNNING", nil}), []string{
+		"ok: ", `problem: entry "e": node[3,9],old1 are not in the allocation (node[1-2]); ask salloc for them with --nodelist`, "warning: slurm.partition has no effect",
+	})
+	ws[0].named = []string{"node2"}
+	wantFindings(t, insideFindings(al, ws[:1], told[string]{"RUNNING", nil}), []string{"ok: ", `ok: entry "e": the allocation has node2`, "warning: "})
 }
 
 func TestNoDefaultPartition(t *testing.T) {

@@ -33,7 +33,8 @@ func allocation(env []string) (alloc, bool) {
 	return a, a.id != ""
 }
 
-// fits returns the nodes of the allocation that a job gets: the first ones.
+// fits returns the nodes of the allocation that a job gets: those that it names, or
+// the first ones.
 func (al alloc) fits(j plan.Job) ([]string, error) {
 	hosts, err := hostlist.Expand(al.nodes)
 	if err != nil {
@@ -42,7 +43,11 @@ func (al alloc) fits(j plan.Job) ([]string, error) {
 	if len(hosts) < j.NNodes {
 		return nil, fmt.Errorf("entry %q needs %d nodes and allocation %s has %d (%s)", j.Key, j.NNodes, al.id, len(hosts), al.nodes)
 	}
-	return hosts[:j.NNodes], nil
+	nodes, err := nodesOf(j, hosts)
+	if err != nil {
+		return nil, fmt.Errorf("of the nodes that entry %q needs, %w of allocation %s", j.Key, err, al.id)
+	}
+	return nodes, nil
 }
 
 // Queues implements deploy.Queue. Inside an allocation there is no queue: one job

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -68,15 +69,44 @@ func Meet(ctx context.Context, env []string, h Here, j plan.Job) (Place, error) 
 	if len(h.Hosts) < j.NNodes {
 		return Place{}, fmt.Errorf("the job needs %d nodes and SLURM gave it %d (%s)", j.NNodes, len(h.Hosts), hostlist.Compress(h.Hosts))
 	}
-	hosts := h.Hosts[:j.NNodes]
+	hosts, err := nodesOf(j, h.Hosts)
+	if err != nil {
+		return Place{}, fmt.Errorf("of the nodes that the job needs, %w that SLURM gave it", err)
+	}
 	port := j.MasterPort
 	if port == 0 {
-		var err error
 		if port, err = freePort(environ.Get(env, "SLURM_JOB_ID")); err != nil {
 			return Place{}, err
 		}
 	}
 	return Place{MasterAddr: address(ctx, tools{env: env, limit: 5 * time.Second}, hosts[0]), MasterPort: port, Nodes: hostlist.Compress(hosts)}, nil
+}
+
+// nodesOf are the nodes that a job runs on, of those that there are, in the order of
+// these: the ones that it names, or the first ones, of which there are enough.
+func nodesOf(j plan.Job, hosts []string) ([]string, error) {
+	if len(j.Nodes) == 0 {
+		return hosts[:j.NNodes], nil
+	}
+	var found []string
+	for _, h := range hosts {
+		if slices.Contains(j.Nodes, h) {
+			found = append(found, h)
+		}
+	}
+	if len(found) < len(j.Nodes) {
+		lacking := slices.DeleteFunc(slices.Clone(j.Nodes), func(n string) bool { return slices.Contains(found, n) })
+		return nil, fmt.Errorf("%s not among those (%s)", are(lacking), hostlist.Compress(hosts))
+	}
+	return found, nil
+}
+
+// are says that some nodes are something.
+func are(nodes []string) string {
+	if len(nodes) == 1 {
+		return nodes[0] + " is"
+	}
+	return hostlist.Compress(nodes) + " are"
 }
 
 // address is how the other nodes reach a node: by its name, where names of nodes

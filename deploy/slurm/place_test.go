@@ -55,6 +55,7 @@ func TestMeet(t *testing.T) {
 	for name, c := range map[string]struct {
 		hosts    []string
 		nnodes   int
+		named    []string
 		port     int
 		scontrol string
 		want     Place
@@ -64,6 +65,8 @@ func TestMeet(t *testing.T) {
 		"address":   {hosts: []string{"nowhere-1.invalid"}, nnodes: 1, port: 29500, scontrol: show, want: Place{MasterAddr: "127.0.0.7", MasterPort: 29500, Nodes: "nowhere-1.invalid"}},
 		"no_answer": {hosts: []string{"nowhere-1.invalid"}, nnodes: 1, port: 29500, scontrol: "exit 1", want: Place{MasterAddr: "nowhere-1.invalid", MasterPort: 29500, Nodes: "nowhere-1.invalid"}},
 		"more":      {hosts: []string{"localhost", "n2", "n3"}, nnodes: 2, port: 29500, want: Place{MasterAddr: "localhost", MasterPort: 29500, Nodes: "localhost,n2"}},
+		"named":     {hosts: []string{"n1", "localhost", "n3", "n4"}, nnodes: 2, named: []string{"n4", "localhost"}, port: 29500, want: Place{MasterAddr: "localhost", MasterPort: 29500, Nodes: "localhost,n4"}},
+		"others":    {hosts: []string{"n1", "n2"}, nnodes: 2, named: []string{"n1", "n3"}, words: "of the nodes that the job needs, n3 is not among those (n[1-2]) that SLURM gave it"},
 		"fewer":     {hosts: []string{"node1", "node2"}, nnodes: 3, words: "the job needs 3 nodes and SLURM gave it 2 (node[1-2])"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +74,7 @@ func TestMeet(t *testing.T) {
 				c.scontrol = "exit 1"
 			}
 			tools := commands(t, map[string]string{"scontrol": c.scontrol})
-			got, err := Meet(t.Context(), tools.env, Here{Hosts: c.hosts}, plan.Job{NNodes: c.nnodes, MasterPort: c.port})
+			got, err := Meet(t.Context(), tools.env, Here{Hosts: c.hosts}, plan.Job{NNodes: c.nnodes, Nodes: c.named, MasterPort: c.port})
 			if c.words != "" {
 				if err == nil || !strings.Contains(err.Error(), c.words) {
 					t.Errorf("error %v, want %q", err, c.words)

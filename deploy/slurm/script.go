@@ -17,6 +17,7 @@ import (
 	"assay/pkg/batch"
 	"assay/pkg/environ"
 	"assay/pkg/exitcode"
+	"assay/pkg/hostlist"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
 )
@@ -165,9 +166,14 @@ func directives(a plan.Attempt) ([]directive, error) {
 		{"nodes", strconv.Itoa(j.NNodes)},
 		{"ntasks-per-node", strconv.Itoa(j.RanksPerNode)},
 	}
-	if s := j.Slurm; s != nil {
-		d = append(d, given(s)...)
+	var s plan.Slurm
+	if j.Slurm != nil {
+		s = *j.Slurm
 	}
+	if len(j.Nodes) > 0 { // exactly these, for one number of nodes is the least and the most
+		s.Nodelist = hostlist.Compress(j.Nodes)
+	}
+	d = append(d, given(&s)...)
 	for _, v := range d {
 		if i := strings.IndexFunc(v.Value, control); i >= 0 {
 			return nil, fmt.Errorf("slurm: --%s=%q has a control character at byte %d, which sbatch cannot be given", v.Name, v.Value, i)
