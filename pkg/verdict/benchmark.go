@@ -16,6 +16,9 @@ func benchmark(f *facts) Verdict {
 		notLaunched, violated, allRanks, measured, rankFailed, schedulerFailed, unreadable, notCollected, inapplicable,
 	} {
 		if v, ok := rule(f); ok {
+			if v.Word == Fail || v.Word == Pass || v.Word == Skip {
+				v.NotEvaluated = f.relaxed
+			}
 			return v
 		}
 	}
@@ -80,7 +83,7 @@ func violated(f *facts) (Verdict, bool) {
 	if len(f.measurements) == 0 || len(f.violations) == 0 {
 		return Verdict{}, false
 	}
-	v := Verdict{Word: Fail, Rule: RuleViolated, Reasons: f.violations}
+	v := Verdict{Word: Fail, Rule: RuleViolated, Reasons: reasonsOf(f.violations), Violations: f.violations}
 	if f.x.RanksPolicy == "all" {
 		v.Reasons = join(v.Reasons, f.bad())
 		v.Warnings = f.remarks()

@@ -36,6 +36,8 @@ const (
 	CodeResultsEmpty       = metric.CodeEmpty
 	CodeResultsUnreadable  = metric.CodeUnreadable
 	CodeNothingMeasured    = "NOTHING_MEASURED"
+	CodeMetricName         = metric.CodeName
+	CodeSkipDeclared       = "SKIP_DECLARED"
 	CodeSkipUndeclared     = "SKIP_UNDECLARED"
 	CodeEvidenceStale      = "EVIDENCE_STALE"
 	CodeEvidenceUnreadable = "EVIDENCE_UNREADABLE"
@@ -84,6 +86,8 @@ func ReasonCodes() []CodeRow {
 		{CodeResultsEmpty, "a results file, or a row of it, has no value"},
 		{CodeResultsUnreadable, "a results file or metrics.json, or a part of it, cannot be parsed"},
 		{CodeNothingMeasured, "no value was measured"},
+		{CodeMetricName, "under the acceptance contract, the key of a key=value line is no lowerCamelCase name, so that the line is no measurement"},
+		{CodeSkipDeclared, "exit code 2 and a line that declares a skip: it does not apply to this hardware"},
 		{CodeSkipUndeclared, "exit code 2 without a line that declares a skip"},
 		{CodeEvidenceStale, "a marker or file of another run, job or attempt was found and does not count"},
 		{CodeEvidenceUnreadable, "a marker or metrics.json cannot be read, says nothing or could not be written, or no rank of a job that ran left any"},

@@ -8,16 +8,20 @@ import (
 	"assay/pkg/evidence"
 	"assay/pkg/metric"
 	"assay/pkg/phrase"
+	"assay/pkg/threshold"
 )
 
 // facts is the evidence on one job, sorted into what the rules ask for. Nothing
 // in it depends on the order in which evidence was found.
 type facts struct {
-	x     Expectation
-	e     evidence.Evidence
-	world int
-	ranks []evidence.Rank // by rank, world of them
-	began bool            // a rank that is expected began
+	x Expectation
+	// declared are the names that the card declares, those of gates too which do not
+	// count in a baseline.
+	declared []string
+	e        evidence.Evidence
+	world    int
+	ranks    []evidence.Rank // by rank, world of them
+	began    bool            // a rank that is expected began
 
 	faults     []fault  // ranks that did not end clean, the most telling first
 	stale      []Reason // markers that do not count
@@ -26,7 +30,8 @@ type facts struct {
 	notes      []Reason // what never decides: unknown words, post-scripts, ranks nobody expected
 
 	measurements []metric.Measurement
-	violations   []Reason
+	violations   []threshold.Violation
+	relaxed      []threshold.NotEvaluated
 	problems     []Reason // readings that are none, disagreements, bad results files
 	results      []Reason // the declared results file is missing or useless
 }
@@ -41,7 +46,10 @@ func newFacts(x Expectation, e evidence.Evidence) *facts {
 
 // lookAt gathers the facts, except for what was measured.
 func lookAt(x Expectation, e evidence.Evidence) *facts {
-	f := &facts{x: x, e: e, world: x.WorldSize}
+	f := &facts{x: x, e: e, world: x.WorldSize, declared: x.Declared()}
+	if x.Baseline {
+		f.ungate()
+	}
 	if f.world <= 0 {
 		f.world = max(e.WorldSize, 0)
 	}
@@ -52,6 +60,15 @@ func lookAt(x Expectation, e evidence.Evidence) *facts {
 		f.notes = append(f.notes, Reason{CodeEvidenceThin, e.Job, "the ranks ran without the wrapper: the evidence is what the target says of them and their logs alone"})
 	}
 	return f
+}
+
+// ungate drops what would be judged: a baseline measures.
+func (f *facts) ungate() {
+	f.x.Thresholds = nil
+	f.x.Metrics = slices.Clone(f.x.Metrics)
+	for i := range f.x.Metrics {
+		f.x.Metrics[i].Required = false
+	}
 }
 
 // lineUp makes ranks one entry a rank. A rank without evidence is unknown; of
@@ -130,7 +147,7 @@ func (f *facts) look() {
 		f.steps(*r)
 	}
 	slices.SortStableFunc(f.faults, func(a, b fault) int {
-		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.elapsed, b.elapsed), cmp.Compare(a.rank, b.rank))
+		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.quiet, b.quiet), cmp.Compare(a.elapsed, b.elapsed), cmp.Compare(a.rank, b.rank))
 	})
 	f.lookAtScheduler()
 }

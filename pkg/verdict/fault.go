@@ -15,7 +15,8 @@ type class int
 
 const (
 	classRefused    class = iota // the node refused to launch it
-	classFailed                  // it ended by itself or at its time limit: to blame
+	classFailed                  // it ended by itself: to blame
+	classTimedOut                // it was ended at its time limit: to blame, unless it waited for one that failed
 	classLost                    // it began and left no end: to blame
 	classNotStarted              // it never began: to blame
 	classStopped                 // the target ended it and says why
@@ -27,13 +28,14 @@ const (
 type fault struct {
 	class   class
 	rank    int
+	quiet   float64 // where ranks ran into the time limit: minus the seconds for which it had been quiet, so that the quietest comes first
 	elapsed float64 // seconds by the rank's own clock; infinite when it left no end
 	reason  Reason
 }
 
 // blamed reports whether the rank itself is to blame.
 func (ft fault) blamed() bool {
-	return ft.class == classFailed || ft.class == classLost || ft.class == classNotStarted
+	return ft.class == classFailed || ft.class == classTimedOut || ft.class == classLost || ft.class == classNotStarted
 }
 
 // FirstFailing returns the rank that failed first: of those that a verdict on e
@@ -120,10 +122,13 @@ func (f *facts) ended(r evidence.Rank, bad func(class, string, string, ...any) *
 		default:
 			return nil
 		}
+	case evidence.OutcomeReleased: // it was ended as it was meant to be
+		return nil
 	case evidence.OutcomeSignaled:
 		ft = bad(classFailed, CodeRankSignal, "was killed by %s%s", signalName(r), because(r.Message))
 	case evidence.OutcomeTimedOut:
-		ft = bad(classFailed, CodeRankTimeout, "%s", f.timeLimit(r))
+		ft = bad(classTimedOut, CodeRankTimeout, "%s", f.timeLimit(r))
+		ft.quiet = -r.QuietSeconds
 	case evidence.OutcomeStopped:
 		switch {
 		case f.e.Cancel != nil:
@@ -170,8 +175,12 @@ func signalName(r evidence.Rank) string {
 }
 
 func (f *facts) timeLimit(r evidence.Rank) string {
-	if f.x.TimeoutSeconds > 0 {
-		return fmt.Sprintf("ran past its time limit of %d s", f.x.TimeoutSeconds)
+	quiet := ""
+	if r.QuietSeconds > 0 {
+		quiet = fmt.Sprintf("; it had been quiet for %s", phrase.Seconds(r.QuietSeconds))
 	}
-	return fmt.Sprintf("ran past its time limit and was ended after %s", phrase.Seconds(r.ElapsedSeconds))
+	if f.x.TimeoutSeconds > 0 {
+		return fmt.Sprintf("ran past its time limit of %d s%s", f.x.TimeoutSeconds, quiet)
+	}
+	return fmt.Sprintf("ran past its time limit and was ended after %s%s", phrase.Seconds(r.ElapsedSeconds), quiet)
 }

@@ -22,11 +22,10 @@ type gap struct {
 // whole divides the readings of a rank: those that count, and those that were
 // cut because the rank was ended while it wrote them.
 func (f *facts) whole(r evidence.Rank) (readings []metric.Reading, cut []gap) {
-	declared := f.x.Declared()
 	clean := f.fault(r) == nil
 	name := rankName(r)
 	for _, m := range r.Readings {
-		if !metric.IsPerformance(m.Source) && !slices.Contains(declared, m.Name) {
+		if f.x.Contract != ContractAcceptance && !metric.IsPerformance(m.Source) && !slices.Contains(f.declared, m.Name) {
 			continue
 		}
 		if clean || !m.Unended {
@@ -105,13 +104,16 @@ func (f *facts) namesModel(t threshold.Threshold) bool {
 }
 
 // missing lists the violations of t by what has no usable value, one a place.
-func (f *facts) missing(t threshold.Threshold, gaps []gap, who reporters) []Reason {
+func (f *facts) missing(t threshold.Threshold, gaps []gap, who reporters) []threshold.Violation {
 	if len(threshold.Malformed(t)) > 0 {
 		return nil // satisfied by nothing, which is said elsewhere
 	}
-	var out []Reason
+	var out []threshold.Violation
 	for _, g := range gaps {
-		why := Reason{CodeMetricAbsent, t.Metric, fmt.Sprintf("%s: %s has no usable value, and %s has to be %s", g.name, g.row.Place, t.Metric, t.Bounds())}
+		why := threshold.Violation{
+			Code: CodeMetricAbsent, Subject: t.Metric, Cause: threshold.CauseEvidence, Metric: t.Metric, Bound: t.Spelled(), Note: t.Note,
+			Message: fmt.Sprintf("%s: %s has no usable value, and %s has to be %s", g.name, g.row.Place, t.Metric, t.Bounds()),
+		}
 		if f.applies(t, g, who) && !slices.Contains(out, why) {
 			out = append(out, why)
 		}

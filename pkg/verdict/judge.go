@@ -22,6 +22,16 @@ const (
 	RuleNotMeasured  = "benchmark 7"             // nothing measured, all ranks clean
 	RuleInapplicable = "benchmark n/a"           // only n/a was reported
 	RuleNotCollected = "benchmark not collected" // measuring was switched off
+
+	RuleNotJudged      = "acceptance 1"         // something other than the hardware decided how it ended
+	RuleFellShort      = "acceptance 2"         // a rank exited 1
+	RuleNothingSaid    = "acceptance 3"         // all exited 0 and nothing was printed that a threshold could be applied to
+	RuleNotDecidable   = "acceptance 4"         // what is missing may be in what cannot be read
+	RuleOutOfBounds    = "acceptance 5"         // a threshold is violated
+	RuleSkippedByOne   = "acceptance 6"         // some ranks of a collective skipped
+	RuleNotApplicable  = "acceptance 7"         // it does not apply to this hardware
+	RuleAccepted       = "acceptance 8"         // every rank exited 0 and no threshold is violated
+	RuleAcceptedStrict = "acceptance 8, strict" // the same, and there are warnings
 )
 
 // The contracts, as a card declares them. No contract is the benchmark contract.
@@ -36,8 +46,9 @@ type contract func(*facts) Verdict
 // contracts maps the name of a contract, as a card declares it, to its rules.
 func contracts() map[string]contract {
 	return map[string]contract{
-		"":                benchmark,
-		ContractBenchmark: benchmark,
+		"":                 benchmark,
+		ContractBenchmark:  benchmark,
+		ContractAcceptance: acceptance,
 	}
 }
 
@@ -60,10 +71,17 @@ func Judge(x Expectation, e evidence.Evidence) Verdict {
 	v := rules(f)
 	v.Measurements = f.measurements
 	if v.Word == Pass && x.Strict && len(v.Warnings) > 0 {
-		v.Word, v.Rule = Fail, RuleStrict
+		v.Word, v.Rule = Fail, strictRule(v.Rule)
 		v.Reasons, v.Warnings = append(v.Reasons, v.Warnings...), nil
 	}
 	return v
+}
+
+func strictRule(rule string) string {
+	if rule == RuleAccepted {
+		return RuleAcceptedStrict
+	}
+	return RuleStrict
 }
 
 // RollUp puts the verdicts on jobs together: PENDING while any job has not

@@ -13,6 +13,7 @@ import (
 // measure puts the readings of all ranks together and compares them with what
 // the card asks for.
 func (f *facts) measure() {
+	f.clientDecides()
 	readings := make([]metric.RankReadings, len(f.ranks))
 	var gaps []gap
 	for i, r := range f.ranks {
@@ -31,9 +32,9 @@ func (f *facts) measure() {
 		spec := f.spec(p)
 		switch {
 		case p.Code == CodeMetricDisagrees && spec.Aggregate == metric.AggregateAgree:
-			f.violations = append(f.violations, problemReason(p, ""))
+			f.violate(p, threshold.Violation{Cause: threshold.CauseMeasurement, Bound: "the same on every rank"})
 		case p.Code == CodeMetricAbsent && f.needsEveryRank(spec, p):
-			f.violations = append(f.violations, problemReason(p, ""))
+			f.violate(p, threshold.Violation{Cause: threshold.CauseEvidence, Bound: "reported by every rank"})
 		case p.Code == CodeMetricNotANumber:
 			notNumbers = append(notNumbers, p)
 		default:
@@ -41,7 +42,7 @@ func (f *facts) measure() {
 		}
 	}
 	f.compare(notNumbers, gaps, who)
-	if len(f.measurements) == 0 {
+	if len(f.measurements) == 0 && f.x.Contract != ContractAcceptance {
 		f.nothingToViolate()
 	}
 	f.declaredResults()
@@ -93,7 +94,7 @@ func (f *facts) compare(notNumbers []metric.Problem, gaps []gap, who reporters) 
 				gated = true
 				if !used[i] {
 					used[i] = true
-					f.violations = append(f.violations, problemReason(p, ""))
+					f.violate(p, threshold.Violation{Cause: threshold.CauseEvidence, Metric: t.Metric, Bound: t.Spelled(), Note: t.Note})
 				}
 			}
 		}
@@ -101,8 +102,9 @@ func (f *facts) compare(notNumbers []metric.Problem, gaps []gap, who reporters) 
 			if v.Code == CodeMetricAbsent && gated {
 				continue // it was reported, and is no number
 			}
-			f.violations = append(f.violations, Reason{v.Code, v.Subject, v.Message})
+			f.violations = append(f.violations, v)
 		}
+		f.relaxed = append(f.relaxed, threshold.Relaxed(t, f.measurements)...)
 		f.violations = append(f.violations, missing...)
 		for _, why := range threshold.Unsound(t, metric.SpecFor(f.x.Metrics, t.Metric, "")) {
 			f.notes = append(f.notes, Reason{CodeThreshold, t.Metric, why.Message})
@@ -119,7 +121,10 @@ func (f *facts) compare(notNumbers []metric.Problem, gaps []gap, who reporters) 
 			if f.reported(s.Name, false) {
 				how = "was reported as n/a"
 			}
-			f.violations = append(f.violations, Reason{CodeMetricAbsent, s.Name, s.Name + " is required and " + how})
+			f.violations = append(f.violations, threshold.Violation{
+				Code: CodeMetricAbsent, Subject: s.Name, Message: s.Name + " is required and " + how,
+				Cause: threshold.CauseEvidence, Metric: s.Name, Bound: "required", Unit: s.Unit,
+			})
 		}
 	}
 }
@@ -149,9 +154,9 @@ func (f *facts) needsEveryRank(s metric.Spec, p metric.Problem) bool {
 // nothingToViolate takes violations back when nothing was reported at all: then
 // what is to be explained is that, and values that are no numbers explain it.
 func (f *facts) nothingToViolate() {
-	for _, r := range f.violations {
-		if r.Code == CodeMetricNotANumber {
-			f.problems = append(f.problems, r)
+	for _, v := range f.violations {
+		if v.Code == CodeMetricNotANumber {
+			f.problems = append(f.problems, reasonOf(v))
 		}
 	}
 	f.violations = nil
@@ -171,18 +176,38 @@ func (f *facts) reported(name string, asNumber bool) bool {
 
 // gatedAlready reports whether a violation names the metric.
 func (f *facts) gatedAlready(name string) bool {
-	return slices.ContainsFunc(f.violations, func(r Reason) bool { return r.Subject == name })
+	return slices.ContainsFunc(f.violations, func(v threshold.Violation) bool { return v.Subject == name })
 }
 
 // numbers counts the values that were measured; n/a is none.
 func (f *facts) numbers() int {
 	n := 0
 	for _, m := range f.measurements {
-		if !m.NotApplicable {
+		if !m.NotApplicable && !m.Label {
 			n++
 		}
 	}
 	return n
+}
+
+// violate makes a violation of a problem; v says what the problem does not.
+func (f *facts) violate(p metric.Problem, v threshold.Violation) {
+	r := problemReason(p, "")
+	v.Code, v.Subject, v.Message, v.Text = r.Code, r.Subject, r.Message, p.Text
+	if v.Metric == "" {
+		v.Metric = r.Subject
+	}
+	f.violations = append(f.violations, v)
+}
+
+func reasonOf(v threshold.Violation) Reason { return Reason{v.Code, v.Subject, v.Message} }
+
+func reasonsOf(list []threshold.Violation) []Reason {
+	var out []Reason
+	for _, v := range list {
+		out = append(out, reasonOf(v))
+	}
+	return out
 }
 
 func problemReason(p metric.Problem, subject string) Reason {

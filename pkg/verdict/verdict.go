@@ -80,7 +80,7 @@ type Reason struct {
 
 // Expectation is what the manifest says a job should give.
 type Expectation struct {
-	Contract    string                `json:"contract"`     // "" or "benchmark"
+	Contract    string                `json:"contract"`     // "" (benchmark), "benchmark" or "acceptance"
 	RanksPolicy string                `json:"ranks_policy"` // "" (any) or "all"
 	WorldSize   int                   `json:"world_size"`
 	Metrics     []metric.Spec         `json:"metrics"` // as the card declares them
@@ -130,4 +130,9 @@ type Verdict struct {
 	Reasons      []Reason // all that match, the deciding ones first
 	Warnings     []Reason
 	Measurements []metric.Measurement
+	// Violations are all violations of thresholds, as far as the job was judged by
+	// them. Each is also a reason.
+	Violations []threshold.Violation
+	// NotEvaluated are the thresholds that n/a relaxed: they did not pass.
+	NotEvaluated []threshold.NotEvaluated
 }
