@@ -35,14 +35,14 @@ func (c *checker) nodesOverridden(slurm, distributed document.Node, d deployment
 }
 
 // scope checks that a pair has two nodes and a group at least two. The number is
-// the first that is given of the model's nnodes and nodes and the deployment's;
-// a card by itself that gives none is not judged.
+// the first that is given of the model's nnodes and nodes and the deployment's; where
+// none is, the run names its nodes.
 func (c *checker) scope(card document.Node, d deployment) {
 	scope := card.Get("scope")
 	if scope.Text() != "pair" && scope.Text() != "group" {
 		return
 	}
-	nodes, from, known := 1, "no number of nodes is given", d.root.Exists()
+	nodes, from, known := 0, "", false
 	for _, n := range []document.Node{
 		card.Get("distributed").Get("nnodes"), card.Get("slurm").Get("nodes"),
 		d.block("distributed").Get("nnodes"), d.block("slurm").Get("nodes"),
