@@ -220,7 +220,7 @@ func (s *isolation) runParts(ctx context.Context, sets [][]string, signals <-cha
 	for _, set := range sets {
 		r, err := s.create(ctx, set)
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, undo(runs))
 		}
 		runs = append(runs, r)
 	}
@@ -253,6 +253,9 @@ func (s *isolation) runParts(ctx context.Context, sets [][]string, signals <-cha
 	var errs []error
 	for i, d := range drives {
 		errs = append(errs, d.err)
+		if d.said != "" {
+			fmt.Fprintf(s.Err, "assay: run %s: %s\n", runs[i].Ledger.RunID, d.said)
+		}
 		if d.report != nil {
 			s.learn(sets[i], *d.report)
 		}
@@ -263,7 +266,18 @@ func (s *isolation) runParts(ctx context.Context, sets [][]string, signals <-cha
 // driven is how the drive of a part ended.
 type driven struct {
 	report *report.Run // nil when it has not been judged
+	said   string      // what a signal did to it; empty: there was none
 	err    error
+}
+
+// undo removes runs of which nothing was run, because another of the same step could
+// not be made.
+func undo(runs []*rundir.Run) error {
+	var errs []error
+	for _, r := range runs {
+		errs = append(errs, run.Unclaim(r), os.RemoveAll(r.Dir))
+	}
+	return errors.Join(errs...)
 }
 
 // create makes the run of a set of nodes, with the next id that is free.
@@ -305,8 +319,9 @@ func (s *isolation) drivePart(ctx context.Context, r *rundir.Run, signals <-chan
 	}}
 	outcome, err := d.Drive(ctx)
 	rep, ferr := run.Finish(r, s.notice)
+	out := driven{report: &rep, err: errors.Join(err, ferr)}
 	if outcome.Signal != nil {
-		fmt.Fprintf(s.Err, "assay: run %s: %s\n", r.Ledger.RunID, outcome.Describe(rep, s.nameOf(r)))
+		out.said = outcome.Describe(rep, s.nameOf(r))
 	}
-	return driven{report: &rep, err: errors.Join(err, ferr)}
+	return out
 }

@@ -107,10 +107,18 @@ func (s *isolation) message(c isolate.Conclusion) string {
 	case isolate.Contradictory:
 		return fmt.Sprintf("no conclusion: what failed among %s passed when it was tried again, or the other way round; run it with repeats", among)
 	case isolate.Unanswered:
-		return fmt.Sprintf("no conclusion: %s could not be judged, twice in a row; see the reasons of the last run", among)
+		return fmt.Sprintf("no conclusion: %s could not be judged, twice in a row; see: assay explain %s", among, s.lastRun())
 	case isolate.Searching:
 	}
 	return "no conclusion: the search did not end"
+}
+
+// lastRun is the part that was run last.
+func (s *isolation) lastRun() string {
+	if len(s.path) == 0 {
+		return s.of.Ledger.RunID
+	}
+	return s.path[len(s.path)-1].RunID
 }
 
 func (s *isolation) blame(c isolate.Conclusion) string {

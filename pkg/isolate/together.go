@@ -35,7 +35,7 @@ func (t *thought) seekPartner(stuck []set) (ok bool) {
 // smallest finds the smallest set that fails in two sets that pass apart and fail
 // together: first what it takes of the one, then what it takes of the other.
 func (t *thought) smallest(left, right set) (found, bool) {
-	limit := 4*bits.Len(uint(len(left)+len(right))) + 4 //nolint:gosec // a length is not negative
+	limit := 4*bits.Len(uint(len(left)+len(right))) + 4
 	t.tests = limit
 	a, ok := t.needed(left, right)
 	if !ok {

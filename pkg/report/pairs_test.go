@@ -129,6 +129,13 @@ func TestPairsHTML(t *testing.T) {
 	}
 }
 
+func TestPairsMarkdown(t *testing.T) {
+	text := string(render(t, func(b *bytes.Buffer) error { return Markdown(b, fabricRun(6)) }))
+	if want := "**pairs of net\\: bandwidthGbps, higher is better**\n\n- node3\\: all its links are slow"; !strings.Contains(text, want) {
+		t.Errorf("the summary has no %q:\n%s", want, text)
+	}
+}
+
 func TestFindings(t *testing.T) {
 	higher := gbps()
 	for _, tt := range []struct {
