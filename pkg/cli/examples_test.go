@@ -100,11 +100,29 @@ func TestExamples(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
+				if strings.HasPrefix(line, "assay isolate") {
+					writeGroup(t, filepath.Join(dir, "group.json"))
+					if out, code := run("assay run -q -m group.json --nodes node[1-4]"); code != 3 {
+						t.Fatalf("exit code %d\n%s", code, out)
+					}
+				}
 				if out, code := run(line); code != 0 {
 					t.Errorf("exit code %d\n%s", code, out)
 				}
 			})
 		}
+	}
+}
+
+// writeGroup writes the manifest of a group that one of its nodes makes slow.
+func writeGroup(t *testing.T, path string) {
+	t.Helper()
+	text := `{"built_images": {"allreduce": {}}, "context": {}, "built_models": {"allreduce": {
+		"name": "allreduce", "scope": "group", "distributed": {"nnodes": 4},
+		"command": ["sh", "-c", "[ $ASSAY_NODE = node3 ] && echo busbwGBs=40 || echo busbwGBs=400"],
+		"metrics": [{"name": "busbwGBs", "aggregate": "min"}], "thresholds": [{"metric": "busbwGBs", "min": 100}]}}}`
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
