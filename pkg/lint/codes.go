@@ -38,6 +38,7 @@ const (
 	ThresholdEmpty      = threshold.CodeEmpty
 	ThresholdEquality   = threshold.CodeEquality
 	ThresholdGoodSide   = threshold.CodeGoodSide
+	ThresholdEvidence   = threshold.CodeEvidence
 	ThresholdMetric     = "THRESHOLD_METRIC"
 	MetricName          = "METRIC_NAME"
 	MetricUnit          = "METRIC_UNIT"
@@ -117,8 +118,9 @@ func Codes() []Rule {
 		{ThresholdNotFinite, Error, "A bound is not a finite number."},
 		{ThresholdComparison, Error, "A threshold has a comparison that is not known."},
 		{ThresholdEmpty, Error, "No value can satisfy a threshold."},
-		{ThresholdEquality, Warning, "A threshold wants a quantity that is measured to be, or not to be, exactly equal to something."},
+		{ThresholdEquality, Warning, "A threshold wants a quantity that is measured to be, or not to be, exactly equal to something, or equal to a number that is not whole."},
 		{ThresholdGoodSide, Warning, "A threshold bounds a metric only on the side that is good."},
+		{ThresholdEvidence, Warning, "A threshold is on a metric that is declared to be evidence."},
 		{ThresholdMetric, Error, "A threshold is on a metric that nothing declares or can report."},
 		{MetricName, Warning, "A metric's name is not lowerCamelCase."},
 		{MetricUnit, Warning, "The unit in a metric's name is not the unit it declares."},

@@ -8,6 +8,7 @@ import (
 
 	"assay/pkg/evidence"
 	"assay/pkg/metric"
+	"assay/pkg/threshold"
 	"assay/pkg/verdict"
 )
 
@@ -87,6 +88,7 @@ func NewJob(h JobHeader, e evidence.Evidence, v verdict.Verdict) Job {
 	for _, m := range v.Measurements {
 		j.Measurements = append(j.Measurements, newMeasurement(m))
 	}
+	j.Violations, j.NotEvaluated = newViolations(v.Violations), newNotEvaluated(v.NotEvaluated)
 	j.StartedAt, j.FinishedAt = span(e.Ranks)
 	if o := e.Scheduler; o != nil {
 		j.Scheduler = &Scheduler{Source: valid(o.Source), JobID: valid(o.JobID), State: valid(o.Word), Detail: valid(o.Detail), Restarts: o.Restarts}
@@ -122,9 +124,9 @@ func newRank(r evidence.Rank) Rank {
 func newMeasurement(m metric.Measurement) Measurement {
 	out := Measurement{
 		Name: valid(m.Name), Unit: valid(m.Unit), Model: valid(m.Model), Source: m.Source,
-		Text: valid(m.Text), NotApplicable: m.NotApplicable,
+		Text: valid(m.Text), NotApplicable: m.NotApplicable, Label: m.Label,
 	}
-	if !m.NotApplicable && !math.IsNaN(m.Value) && !math.IsInf(m.Value, 0) {
+	if !m.NotApplicable && !m.Label && !math.IsNaN(m.Value) && !math.IsInf(m.Value, 0) {
 		value := m.Value
 		out.Value = &value
 	}
@@ -135,6 +137,25 @@ func newReasons(list []verdict.Reason) []verdict.Reason {
 	out := make([]verdict.Reason, 0, len(list))
 	for _, r := range list {
 		out = append(out, verdict.Reason{Code: r.Code, Subject: valid(r.Subject), Message: valid(r.Message)})
+	}
+	return out
+}
+
+func newViolations(list []threshold.Violation) []threshold.Violation {
+	var out []threshold.Violation
+	for _, v := range list {
+		v.Subject, v.Message, v.Metric, v.Text, v.Bound, v.Unit, v.Note =
+			valid(v.Subject), valid(v.Message), valid(v.Metric), valid(v.Text), valid(v.Bound), valid(v.Unit), valid(v.Note)
+		out = append(out, v)
+	}
+	return out
+}
+
+func newNotEvaluated(list []threshold.NotEvaluated) []threshold.NotEvaluated {
+	var out []threshold.NotEvaluated
+	for _, n := range list {
+		n.Metric, n.Message, n.Bound, n.Unit, n.Note = valid(n.Metric), valid(n.Message), valid(n.Bound), valid(n.Unit), valid(n.Note)
+		out = append(out, n)
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	"assay/pkg/evidence"
 	"assay/pkg/phrase"
+	"assay/pkg/threshold"
 	"assay/pkg/verdict"
 )
 
@@ -33,6 +34,7 @@ func Explain(w io.Writer, run Run, job Job, e evidence.Evidence, tail *LogTail, 
 	fmt.Fprintf(&buf, "run %s on %s, attempt %d, scope %s\n", phrase.Line(run.RunID), phrase.Line(run.Target), e.Attempt, phrase.Line(job.Scope))
 	list(&buf, "reasons", reasonLines(job.Reasons))
 	list(&buf, "warnings", reasonLines(job.Warnings))
+	list(&buf, "not evaluated", notEvaluatedLines(job.NotEvaluated))
 	list(&buf, "measured", measurementLines(job.Measurements))
 	list(&buf, "target", targetLines(e))
 	list(&buf, "ranks", rankLines(e, opt.Verbose))
@@ -60,6 +62,14 @@ func reasonLines(reasons []verdict.Reason) []string {
 	var lines []string
 	for _, r := range reasons {
 		lines = append(lines, r.Code+": "+r.Message)
+	}
+	return lines
+}
+
+func notEvaluatedLines(list []threshold.NotEvaluated) []string {
+	var lines []string
+	for _, n := range list {
+		lines = append(lines, n.Message)
 	}
 	return lines
 }

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,6 +41,8 @@ func measurement(m Measurement) string {
 		name = m.Model + "/" + name
 	}
 	switch {
+	case m.Label:
+		return name + " " + strconv.Quote(m.Text)
 	case m.NotApplicable || m.Value == nil:
 		return name + " n/a"
 	case m.Unit == "" || strings.HasSuffix(m.Name, m.Unit):
@@ -55,9 +59,13 @@ func number(m Measurement) string {
 	return strconv.FormatFloat(*m.Value, 'g', 6, 64)
 }
 
-// measurements joins the first few values; most is how many, 0 for all.
+// measurements joins the first few values; most is how many, 0 for all. Of few, words
+// come last.
 func measurements(list []Measurement, most int) string {
 	var parts []string
+	if most > 0 {
+		list = slices.SortedStableFunc(slices.Values(list), func(a, b Measurement) int { return cmp.Compare(word(a), word(b)) })
+	}
 	for i, m := range list {
 		if most > 0 && i == most {
 			parts = append(parts, fmt.Sprintf("+%d more", len(list)-most))
@@ -66,6 +74,13 @@ func measurements(list []Measurement, most int) string {
 		parts = append(parts, measurement(m))
 	}
 	return strings.Join(parts, ", ")
+}
+
+func word(m Measurement) int {
+	if m.Label {
+		return 1
+	}
+	return 0
 }
 
 // elapsed is a duration in seconds for people; "" for none.

@@ -12,6 +12,7 @@ import (
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
 	"assay/pkg/metric"
+	"assay/pkg/threshold"
 	"assay/pkg/verdict"
 )
 
@@ -63,6 +64,9 @@ type Job struct {
 	Ranks          []Rank           `json:"ranks"`
 	Measurements   []Measurement    `json:"measurements"`
 
+	Violations   []threshold.Violation    `json:"violations,omitempty"`    // every bound that is not satisfied
+	NotEvaluated []threshold.NotEvaluated `json:"not_evaluated,omitempty"` // thresholds that n/a relaxed: they did not pass
+
 	Test     string            `json:"test,omitempty"`     // name of the test in its suite
 	Variant  map[string]string `json:"variant,omitempty"`  // its values by axis
 	Round    int               `json:"round,omitempty"`    // of the pairs of its test, from 1
@@ -113,12 +117,13 @@ type Rank struct {
 // Measurement is one value that the job measured.
 type Measurement struct {
 	Name          string        `json:"name"`
-	Value         *float64      `json:"value"` // null when not applicable
+	Value         *float64      `json:"value"` // null when not applicable, or a label
 	Unit          string        `json:"unit"`
 	Model         string        `json:"model"` // the row's model in a results CSV
 	Source        metric.Source `json:"source"`
 	Text          string        `json:"text"` // as it was written, when it comes from one reading
 	NotApplicable bool          `json:"not_applicable,omitempty"`
+	Label         bool          `json:"label,omitempty"` // it is a word, which Text holds
 }
 
 // Time is a moment in UTC. The zero value is "not known" and null in JSON.

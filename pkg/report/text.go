@@ -61,6 +61,9 @@ func notes(buf *bytes.Buffer, j Job, opt Options) {
 			fmt.Fprintf(buf, "    %s\n", phrase.Line(line))
 		}
 	}
+	for _, n := range j.NotEvaluated {
+		fmt.Fprintf(buf, "    not evaluated: %s\n", phrase.Line(n.Message))
+	}
 	for _, line := range group(j.Warnings, most) {
 		fmt.Fprintf(buf, "    warning: %s\n", phrase.Line(line))
 	}
