@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,6 +30,8 @@ type wanted struct {
 	Reasons      []Reason `json:"reasons,omitempty"`
 	Warnings     []Reason `json:"warnings,omitempty"`
 	Measurements []string `json:"measurements,omitempty"` // "model/name=value unit"
+	Violations   []string `json:"violations,omitempty"`   // "cause: subject [bound] value unit"
+	NotEvaluated []string `json:"not_evaluated,omitempty"`
 }
 
 const casesDir = "../../testdata/evidence"
@@ -76,10 +80,28 @@ func summary(v Verdict) wanted {
 	w := wanted{Word: v.Word, Rule: v.Rule, Reasons: v.Reasons, Warnings: v.Warnings}
 	for _, m := range v.Measurements {
 		text := m.Name + "=" + m.Text
+		if m.Label {
+			text = m.Name + "=" + strconv.Quote(m.Text)
+		}
 		if m.Model != "" {
 			text = m.Model + "/" + text
 		}
 		w.Measurements = append(w.Measurements, strings.TrimSpace(text+" "+m.Unit))
+	}
+	for _, v := range v.Violations {
+		text := fmt.Sprintf("%s: %s [%s]", v.Cause, v.Subject, v.Bound)
+		if v.Metric != v.Subject {
+			text += " of " + v.Metric
+		}
+		if v.Value != nil {
+			text += fmt.Sprintf(" %v", *v.Value)
+		} else if v.Text != "" {
+			text += " " + strconv.Quote(v.Text)
+		}
+		w.Violations = append(w.Violations, strings.TrimSpace(text+" "+v.Unit))
+	}
+	for _, n := range v.NotEvaluated {
+		w.NotEvaluated = append(w.NotEvaluated, fmt.Sprintf("%s [%s]: %s", n.Metric, n.Bound, n.Message))
 	}
 	return w
 }
