@@ -65,11 +65,10 @@ func (t Test) fill(out map[string]any) []document.Problem {
 		return nil
 	}
 	f := filler{values: t.Variant, used: map[string]bool{}}
-	var problems []document.Problem
 	if text, ok := out["args"].(string); ok && f.wants(text) {
 		words, err := plan.SplitWords(text)
 		if err != nil {
-			problems = append(problems, problem(t.place("args"), CodeArgs, "args cannot be split into words: "+err.Error(), "close the quote, or write args as a list"))
+			return []document.Problem{problem(t.place("args"), CodeArgs, "args cannot be split into words: "+err.Error(), "close the quote, or write args as a list")}
 		}
 		list := make([]any, len(words))
 		for i, w := range words {
@@ -85,6 +84,7 @@ func (t Test) fill(out map[string]any) []document.Problem {
 	if env, ok := out["env_vars"].(map[string]any); ok {
 		out["env_vars"] = f.object(env)
 	}
+	var problems []document.Problem
 	for _, axis := range t.axes {
 		if !f.used[axis] {
 			problems = append(problems, warning(t.place("variants"), CodeAxis,

@@ -27,31 +27,32 @@ type FrozenTest struct {
 func (s *Suite) Resolve(catalog discover.Catalog) (Frozen, []document.Problem) {
 	tests, problems := s.Tests()
 	f := Frozen{Block: s.block()}
-	cards := map[string]*discover.Found{} // nil: it is no good, and that was told
-	told := map[document.Problem]bool{}
+	told := map[document.Problem]bool{} // once for all variants
+	tell := func(more ...document.Problem) (fatal bool) {
+		for _, p := range more {
+			fatal = fatal || !p.Warning
+			if !told[p] {
+				told[p] = true
+				problems = append(problems, p)
+			}
+		}
+		return fatal
+	}
+	cards := map[string]discover.Found{}
 	for _, t := range tests {
 		card, looked := cards[t.Card]
 		if !looked {
 			found, p := find(catalog, t)
 			if p != nil {
-				problems = append(problems, *p)
-			} else {
-				card = &found
-				f.Cards = append(f.Cards, found)
+				tell(*p)
+				continue
 			}
-			cards[t.Card] = card
+			card, cards[t.Card] = found, found
+			f.Cards = append(f.Cards, found)
 		}
-		if card == nil {
-			continue
+		if raw, more := s.Apply(t, card.Raw); !tell(more...) {
+			f.Tests = append(f.Tests, FrozenTest{Test: t, Raw: raw, Entry: s.entry(t)})
 		}
-		raw, more := s.Apply(t, card.Raw)
-		for _, p := range more {
-			if !told[p] { // once for all variants
-				told[p] = true
-				problems = append(problems, p)
-			}
-		}
-		f.Tests = append(f.Tests, FrozenTest{Test: t, Raw: raw, Entry: s.entry(t)})
 	}
 	if s.allOptional(tests) {
 		problems = append(problems, problem(s.root.Get("tests"), CodeOptional, "every test is optional, so that nothing would be judged", "leave required out where a test decides"))
