@@ -32,6 +32,8 @@ func TestK8sConformance(t *testing.T) {
 		Patience: k8stest.Patience,
 		Adapt:    h.adapt,
 		Isolated: true,
+		Named:    []string{k8stest.Node},
+		Serve:    `exec busybox nc -l -p "$MASTER_PORT" -e echo hello`,
 		KillRank: h.killRank,
 		Left:     h.left,
 		Waiting:  h.waiting,
