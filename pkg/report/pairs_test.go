@@ -72,12 +72,23 @@ func fabricRun(n int) Run {
 func TestPairsText(t *testing.T) {
 	for _, n := range []int{6, 8, 9} {
 		var buf bytes.Buffer
-		pairs(&buf, fabricRun(n).Pairs)
+		pairs(&buf, fabricRun(n).Pairs, false)
 		golden(t, fmt.Sprintf("pairs%d.txt", n), buf.Bytes())
 		for _, line := range strings.Split(buf.String(), "\n")[:n+2] {
 			if textWidth(line) > 80 {
 				t.Errorf("wider than 80 columns: %s", line)
 			}
+		}
+	}
+}
+
+func TestManyFindings(t *testing.T) {
+	p := Pairs{Test: "net", Nodes: make([]string, 9), Findings: make([]string, 15)}
+	for all, want := range map[bool]int{false: 14, true: 16} {
+		var buf bytes.Buffer
+		pairs(&buf, []Pairs{p}, all)
+		if lines := strings.Count(buf.String(), "\n"); lines != want || strings.Contains(buf.String(), "…and 3 more") == all {
+			t.Errorf("all %t: %d lines, want %d:\n%s", all, lines, want, &buf)
 		}
 	}
 }

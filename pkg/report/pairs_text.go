@@ -16,11 +16,13 @@ const (
 	matrixName  = 14 // columns of a node's name
 	matrixCell  = 7  // columns of a value, without the mark behind it
 	rankedShown = 8  // of nodes and of links, where there is no matrix
+
+	findingsShown = 12 // of a test
 )
 
 // pairs writes what links say of nodes and links: a matrix where it fits, else those
 // that are worst, and what to look at.
-func pairs(buf *bytes.Buffer, list []Pairs) {
+func pairs(buf *bytes.Buffer, list []Pairs, all bool) {
 	for _, p := range list {
 		fmt.Fprintf(buf, "%s\n", phrase.Line(p.title()))
 		switch {
@@ -29,7 +31,11 @@ func pairs(buf *bytes.Buffer, list []Pairs) {
 		case p.Better != "":
 			p.worst(buf)
 		}
-		for _, f := range p.Findings {
+		for i, f := range p.Findings {
+			if i == findingsShown && !all {
+				fmt.Fprintf(buf, "    …and %d more, all with --verbose and in the report\n", len(p.Findings)-i)
+				break
+			}
 			fmt.Fprintf(buf, "    %s\n", phrase.Line(f))
 		}
 	}
