@@ -118,6 +118,9 @@ func TestKinds(t *testing.T) {
 		{"x.json", `{"built_model": {}}`, lint.Manifest},
 		{"x.json", `{"context": {}, "deployment_config": {}}`, lint.Manifest},
 		{"x.yaml", "tests: [a]\n", lint.Suite},
+		{"x.yaml", "hardware: sku\ntests: [a]\n", lint.Suite},
+		{"x.yaml", "hardware: {}\n", lint.Thresholds},
+		{"thresholds.yaml", "hardwear: {}\n", lint.Thresholds},
 		{"models.json", "[]", lint.Card},
 		{"x.yml", "name: a\n", lint.Card},
 		{"x", "model,n_gpus,rest\n", lint.PerfCSV},
@@ -235,7 +238,7 @@ func FuzzBytes(f *testing.F) {
 	}
 	linter := lint.New()
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
-		for _, kind := range []lint.Kind{lint.UnknownKind, lint.Manifest, lint.Card, lint.Suite, lint.PerfCSV} {
+		for _, kind := range []lint.Kind{lint.UnknownKind, lint.Manifest, lint.Card, lint.Suite, lint.Thresholds, lint.PerfCSV} {
 			r := linter.Bytes(name, data, lint.Options{Kind: kind})
 			last := 0
 			for _, finding := range r.Findings {

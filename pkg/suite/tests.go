@@ -131,7 +131,7 @@ func listed(t Test, list document.Node) []Test {
 func matrix(t Test, axes document.Node) []Test {
 	tests := []Test{t}
 	for axis := range axes.Children() {
-		if strings.HasPrefix(axis.Key(), "_") || axis.Kind() != document.KindArray {
+		if strings.HasPrefix(axis.Key(), "_") || axis.Len() == 0 || axis.Kind() != document.KindArray {
 			continue
 		}
 		if len(tests)*axis.Len() > maxTests {
