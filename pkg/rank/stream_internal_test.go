@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +42,34 @@ func TestScannerSeesEveryLine(t *testing.T) {
 		}
 		s.end()
 		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("(-want +got):\n%s", d)
+		}
+	})
+}
+
+// Lines with a tag and lines without one are the whole, in its order, whatever the
+// chunks.
+func TestScannerLeavesNothingOut(t *testing.T) {
+	piece := rapid.SampledFrom([]string{"a=1", "X_SKIP", "\n", "\n", "noise", "_SK", "IP", "\r", strings.Repeat("y", 1000)})
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(piece, 0, 60).Draw(t, "pieces"), "")
+		var got strings.Builder
+		s := newScanner("out", []string{"=", "_SKIP"}, func(line []byte, _ string) { got.Write(append(line, '\n')) })
+		s.plain = func(lines []byte) {
+			if bytes.Contains(lines, []byte("=")) || bytes.Contains(lines, []byte("_SKIP")) {
+				t.Fatalf("%q is not plain", lines)
+			}
+			got.Write(append(bytes.TrimSuffix(lines, []byte("\n")), '\n'))
+		}
+		for rest := []byte(text); len(rest) > 0; {
+			n := min(rapid.IntRange(1, 200).Draw(t, "chunk"), len(rest))
+			s.feed(slices.Clone(rest[:n]))
+			rest = rest[n:]
+		}
+		s.end()
+		blank := regexp.MustCompile(`\n+`)
+		trim := func(s string) string { return strings.Trim(blank.ReplaceAllString(s, "\n"), "\n") }
+		if d := cmp.Diff(trim(text), trim(got.String())); d != "" {
 			t.Fatalf("(-want +got):\n%s", d)
 		}
 	})
