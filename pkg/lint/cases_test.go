@@ -56,7 +56,7 @@ func render(r *lint.Result, dir string) string {
 	var b strings.Builder
 	for _, f := range r.Findings {
 		file := strings.TrimPrefix(f.File, dir+"/")
-		message := strings.ReplaceAll(strings.ReplaceAll(f.Message, dir+"/", ""), dir, ".")
+		message := strings.ReplaceAll(strings.ReplaceAll(f.Message, dir+"/", ""), "below "+dir, "below .")
 		fmt.Fprintf(&b, "%s:%d:%d: %s: %s: %s (%s)\n", file, f.Line, f.Column, f.Severity, f.Code, message, f.Pointer)
 		if f.Fix != "" {
 			fmt.Fprintf(&b, "    fix: %s\n", f.Fix)
