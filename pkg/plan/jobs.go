@@ -273,11 +273,8 @@ func (p *planner) expect(e manifest.Entry, t test, job *Job) verdict.Expectation
 	if !slices.Contains([]string{"", "all"}, policy) {
 		p.refuse(e.Pointer("ranks_policy"), "unknown ranks_policy %q (known: any, all)", policy)
 	}
-	thresholds, gates := p.gates(e, t)
+	thresholds, gates := p.judgedBy(e, t)
 	job.Gates = gates
-	if t.baseline {
-		thresholds, job.Gates = nil, nil
-	}
 	return verdict.Expectation{
 		Contract:        contract,
 		Scope:           judged(job.Scope),

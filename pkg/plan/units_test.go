@@ -100,6 +100,27 @@ func TestUnitsRefused(t *testing.T) {
 	}
 }
 
+// A threshold that nothing satisfies is refused before a node is touched, wherever it
+// stands; a baseline has none.
+func TestMalformedThresholds(t *testing.T) {
+	file := `, "max_concurrent_nodes": 9, "thresholds": {"file": "t.yaml", "digest": "sha256:1", "hardware": {"*": {"pair": [{"metric": "y", "min": 1}, {"metric": "z"}]}}}`
+	own := `, "thresholds": [{"metric": "x", "min": 1}, {"metric": "x", "min": 3, "max": 1}]`
+	opt := plan.Options{ManifestDir: "/m", Nodes: []string{"a", "b"}}
+	_, _, err := plan.Jobs(suiteOf(t, file, own), opt)
+	for _, want := range []string{
+		"t.yaml: hardware *, test pair, threshold 2: the threshold cannot be satisfied: it has no bound",
+		"/built_models/pair/thresholds/1: the threshold cannot be satisfied: min 3 is greater than max 1",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+	}
+	opt.Baseline = true
+	if _, _, err := plan.Jobs(suiteOf(t, file, own), opt); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestThresholdsByHardware(t *testing.T) {
 	file := `, "max_concurrent_nodes": 9, "thresholds": {"file": "t.yaml", "digest": "sha256:1", "hardware": {
 		"h100": {"first": [{"metric": "x", "min": 5}]}, "*": {"pair": [{"metric": "y", "max": 3}]}}}`
