@@ -19,7 +19,7 @@ func identity(j plan.Job) plan.Attempt {
 // manifestFindings say what of a manifest no objects can be made of.
 func (t *Target) manifestFindings(jobs []plan.Job) []deploy.Finding {
 	var found []deploy.Finding
-	for _, j := range jobs {
+	for _, j := range deploy.OnePerEntry(jobs) {
 		subject := "entry " + j.Key
 		objects, err := t.render(identity(j))
 		switch k := asked(j); {
@@ -30,6 +30,9 @@ func (t *Target) manifestFindings(jobs []plan.Job) []deploy.Finding {
 			found = append(found, warning("wrapper", "the images run as they are: there is no record of how a rank ended but what Kubernetes says of its pod", "name a runner_image and leave wrapper out"))
 		default:
 			found = append(found, ok("runner_image", "is %s", t.runnerImage(k)))
+		}
+		if j.Ready != nil && asked(j).Unwrapped {
+			found = append(found, warning(subject, "no rank waits for the first one: it is assay in the pods that does, and the images run as they are", "name a runner_image and leave wrapper out"))
 		}
 		if f, missing := programFinding(j, objects); missing {
 			found = append(found, f)
@@ -51,7 +54,7 @@ func programFinding(j plan.Job, objects rendered) (deploy.Finding, bool) {
 // rehearsals let the server look at the very objects, once for each entry.
 func (p place) rehearsals(c asker, t *Target) []question {
 	var out []question
-	for _, j := range p.jobs {
+	for _, j := range deploy.OnePerEntry(p.jobs) {
 		objects, err := t.render(identity(j))
 		if err != nil || objects.Job == nil { // told already; or a kind of which the server knows no more than its schema
 			continue

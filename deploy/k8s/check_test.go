@@ -211,6 +211,13 @@ func TestFindings(t *testing.T) {
 			job:  func(j j) { j.K8s.Unwrapped, j.Program.Command = true, []string{"true"} },
 			want: "warning | wrapper | the images run as they are: there is no record of how a rank ended but what Kubernetes says of its pod; name a runner_image and leave wrapper out",
 		},
+		"unwrapped pair": {
+			job: func(j j) {
+				j.K8s.RunnerImage, j.K8s.Unwrapped, j.Ready, j.Program.Command = "", true, &plan.Ready{Kind: plan.ReadyStarted}, []string{"x"}
+			},
+			want: "warning | wrapper | the images run as they are: there is no record of how a rank ended but what Kubernetes says of its pod; name a runner_image and leave wrapper out\n" +
+				"warning | entry bench | no rank waits for the first one: it is assay in the pods that does, and the images run as they are; name a runner_image and leave wrapper out",
+		},
 		"script not beside": {
 			job:  func(j j) { j.Program.Script, j.ModelDir = "run.sh", "/nowhere" },
 			want: "warning | program of bench | the script run.sh is not beside the manifest, so that pods are not given it; where it is in the image, set MODEL_DIR in env_vars to the directory that it is relative to",

@@ -17,7 +17,7 @@ import (
 // known before anything runs.
 func (t *Target) Check(ctx context.Context, req deploy.CheckRequest) []deploy.Finding {
 	found := t.checkContainers(ctx, req)
-	for _, j := range req.Jobs {
+	for _, j := range deploy.OnePerEntry(req.Jobs) {
 		if j.Container != nil { // its programs may be in the image
 			continue
 		}

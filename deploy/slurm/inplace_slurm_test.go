@@ -123,6 +123,24 @@ func TestSlurmInPlace(t *testing.T) {
 	}
 }
 
+// Inside an allocation a job that names its nodes runs on those, wherever they are in
+// the allocation.
+func TestSlurmInPlaceOnNamedNodes(t *testing.T) {
+	w := newWorkplace(t, measure)
+	w.write("job.py", `import json, sys
+m = json.load(open("m.json")); m["built_models"]["job"]["scope"] = "node"; m["deployment_config"]["slurm"]["nodes"] = 1
+json.dump(m, open("m.json", "w"))`)
+	out, code := w.inside(3, `python3 job.py; last=$(scontrol show hostnames | tail -n 1); echo "last $last"
+		./assay run -m m.json --nodes "$last"; echo "exit $?"; ./assay run -m m.json --nodes elsewhere`)
+	if code != 4 {
+		t.Errorf("exit code %d", code)
+	}
+	_, last, _ := strings.Cut(out, "last ")
+	last, _, _ = strings.Cut(last, "\n")
+	w.demand(out, "exit 0", "elsewhere is not in the allocation")
+	w.demand(w.read("runs/*/jobs/job/1/ranks/0/stdout"), "0 is on "+last+" of 1")
+}
+
 func TestSlurmInPlaceRefusesMoreNodesThanThereAre(t *testing.T) {
 	w := newWorkplace(t, "true")
 	out, code := w.inside(1, "./assay run -m m.json")

@@ -44,7 +44,9 @@ func (s *Stage) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// State is what a rank lets the others of its pair or group know.
+// State is what a rank lets the others of its pair or group know. One of which nothing
+// runs any more, and that left no record of its end, is at StageOver with an unknown
+// outcome.
 type State struct {
 	Stage    Stage            `json:"stage"`
 	Node     string           `json:"node,omitempty"`    // that it runs on
@@ -72,7 +74,7 @@ func (w *wrapper) meeting() Meeting {
 	if w.options.Meeting != nil {
 		return w.options.Meeting
 	}
-	return &shared{attempt: w.attempt, rank: w.rank, mode: w.fileMode}
+	return &shared{attempt: w.attempt, rank: w.rank, mode: w.fileMode, host: w.end.Host}
 }
 
 // tell lets the others know how far the rank is. What they do not learn now they

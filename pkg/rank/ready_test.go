@@ -228,6 +228,31 @@ func TestServerIsInItsPostScript(t *testing.T) {
 	_ = server.Wait()
 }
 
+// A wrapper that was killed holds nobody up.
+func TestOtherEndIsKilled(t *testing.T) {
+	t.Parallel()
+	s, c := newPair(t, plan.Ready{Kind: plan.ReadyFile}, "sleep 300", "echo began")
+	server := s.begin()
+	kill := func(f *fixture, cmd *exec.Cmd) {
+		t.Helper()
+		waitFor(t, filepath.Join(f.dir(), rundir.BeginFile))
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	kill(s, server)
+	if _, ce := c.run(); ce.Code != "ROOT_ENDED" || ce.Message != "the server on node1 ended without a record of how before the client began" {
+		t.Errorf("client %+v", ce)
+	}
+
+	s, c = newPair(t, plan.Ready{Kind: plan.ReadyStarted}, "sleep 300", "sleep 300")
+	server = s.begin()
+	kill(c, c.begin())
+	_ = server.Wait()
+	if se := s.end(); se.Outcome != evidence.OutcomeReleased {
+		t.Errorf("server %+v", se)
+	}
+}
+
 func TestRootNeverBegins(t *testing.T) {
 	t.Parallel()
 	_, c := newPair(t, plan.Ready{Kind: plan.ReadyStarted, TimeoutSeconds: 1}, "true", "echo began")

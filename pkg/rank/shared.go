@@ -3,9 +3,11 @@ package rank
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"assay/pkg/durable"
 	"assay/pkg/evidence"
@@ -20,6 +22,7 @@ type shared struct {
 	attempt plan.Attempt
 	rank    int
 	mode    fs.FileMode
+	host    string // this one
 }
 
 // stated is the file that a rank leaves for the others.
@@ -64,17 +67,34 @@ func (s *shared) Ask(_ context.Context, rank int) (State, error) {
 		return err == nil && json.Unmarshal(data, into) == nil
 	}
 	id := s.attempt.Identity(rank)
+	var begin evidence.Begin
+	began := read(rundir.BeginFile, &begin) && begin.Identity == id
+	died := began && s.died(begin)
+	if died { // it may have left its end since the directory was read
+		there[rundir.EndFile] = true
+	}
 	var end evidence.End
 	if read(rundir.EndFile, &end) && end.Identity == id {
 		return State{Stage: StageOver, Node: end.Node, Outcome: end.Outcome, ExitCode: end.ExitCode}, nil
 	}
 	var now stated
-	if read(rundir.StateFile, &now) && now.Identity == id {
+	switch {
+	case died:
+		return State{Stage: StageOver, Node: begin.Node}, nil
+	case read(rundir.StateFile, &now) && now.Identity == id:
 		return now.State, nil
-	}
-	var begin evidence.Begin
-	if read(rundir.BeginFile, &begin) && begin.Identity == id {
+	case began:
 		return State{Stage: StageBegun, Node: begin.Node}, nil
 	}
 	return State{}, nil
+}
+
+// died reports whether the wrapper of a rank does not run any more. That can be said
+// of one on this host alone, and of none in a container, which counts its processes by
+// itself.
+func (s *shared) died(b evidence.Begin) bool {
+	if b.Host != s.host || b.PID <= 1 || s.attempt.Job.Container != nil || s.attempt.Job.K8s != nil {
+		return false
+	}
+	return errors.Is(syscall.Kill(b.PID, 0), syscall.ESRCH)
 }
