@@ -110,6 +110,10 @@ type analyser struct {
 	of     map[string][]int
 	names  []string
 
+	// noise is how far links typically are from what their nodes do elsewhere: neither a
+	// bad node nor a bad link makes more than a few of these large.
+	noise float64
+
 	scores     map[string]float64 // only of nodes with a link that was measured or failed
 	candidates map[string]bool    // slow by their score
 	slow       []bool             // by link
@@ -146,6 +150,20 @@ func (a *analyser) gather() {
 			a.scores[n] = upperMedian(values)
 		}
 	}
+	_, residuals := a.residuals()
+	a.noise = deviation(residuals)
+}
+
+// residuals are how much better each link that was measured or failed is than the worse
+// of its nodes, and which links these are.
+func (a *analyser) residuals() (links []int, residuals []float64) {
+	for i, g := range a.good {
+		if !math.IsNaN(g) {
+			links = append(links, i)
+			residuals = append(residuals, minus(g, a.reference(i)))
+		}
+	}
+	return links, residuals
 }
 
 func (a *analyser) goodness(l Link) float64 {
@@ -211,7 +229,7 @@ func (a *analyser) judgeNodes() {
 	for _, n := range a.names {
 		others := a.others(n)
 		score, ok := a.scores[n]
-		if ok && len(others) > 0 && worse(score, median(others), deviation(others)) {
+		if ok && len(others) > 0 && worse(score, median(others), max(deviation(others), a.noise)) {
 			a.candidates[n] = true
 		}
 	}
@@ -238,7 +256,7 @@ func (a *analyser) findSlow() {
 			healthy = append(healthy, s)
 		}
 	}
-	mid, spread := median(healthy), deviation(healthy)
+	mid, spread := median(healthy), max(deviation(healthy), a.noise)
 	for i, g := range a.good {
 		a.slow[i] = !math.IsNaN(g) && worse(g, mid, spread)
 	}
@@ -256,20 +274,11 @@ func (a *analyser) judgeLinks() {
 	if !a.comparable() {
 		return
 	}
-	var known []int
-	var residuals []float64 // how much better a link is than the worse of its nodes
-	for i, g := range a.good {
-		if math.IsNaN(g) {
-			continue
-		}
-		known = append(known, i)
-		residuals = append(residuals, minus(g, a.reference(i)))
-	}
-	spread := deviation(residuals)
+	known, _ := a.residuals()
 	for _, i := range known {
 		l := a.links[i]
 		switch {
-		case worse(a.good[i], a.reference(i), spread):
+		case worse(a.good[i], a.reference(i), a.noise):
 			a.standings[i] = Suspect
 		case a.slow[i] && a.nodes[l.A] != Suspect && a.nodes[l.B] != Suspect && (a.nodes[l.A] == Unclear || a.nodes[l.B] == Unclear):
 			a.standings[i] = Unclear

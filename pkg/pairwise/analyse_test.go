@@ -242,3 +242,25 @@ func BenchmarkAnalyse(b *testing.B) {
 		pairwise.Analyse(links, pairwise.Higher)
 	}
 }
+
+// Links of nodes that are all alike, measured with a lot of noise.
+func TestNoiseBlamesNobody(t *testing.T) {
+	links := []pairwise.Link{}
+	for _, l := range []struct {
+		a, b string
+		v    float64
+	}{{"1", "2", 16.06}, {"1", "3", 10.14}, {"1", "4", 12.01}, {"2", "3", 7.861}, {"2", "4", 12.88}, {"3", "4", 16.55}} {
+		links = append(links, pairwise.Link{A: l.a, B: l.b, Outcome: pairwise.Measured, Value: l.v})
+	}
+	a := pairwise.Analyse(links, pairwise.Higher)
+	for _, n := range a.Nodes {
+		if n.Standing != pairwise.Unremarkable {
+			t.Errorf("node %+v", n)
+		}
+	}
+	for _, l := range a.Links {
+		if l.Standing != pairwise.Unremarkable {
+			t.Errorf("link %+v", l)
+		}
+	}
+}

@@ -12,7 +12,7 @@ import (
 )
 
 // labels gives what people call each job: its name; its key where two have one name,
-// or where it is a test of a suite; and its id where two have one key. What has to be
+// or where it is a test of a suite, with its nodes where two have one key. What has to be
 // known beside its verdict follows.
 func labels(run Run) []string {
 	names, keys := map[string]int{}, map[string]int{}
@@ -25,8 +25,8 @@ func labels(run Run) []string {
 		out[i] = j.Name
 		if (names[j.Name] > 1 || j.Name == "" || j.Test != "") && j.Key != "" {
 			out[i] = j.Key
-			if keys[j.Key] > 1 && j.ID != "" {
-				out[i] = j.ID
+			if keys[j.Key] > 1 && len(j.Nodes) > 0 {
+				out[i] += " " + strings.Join(j.Nodes, "–")
 			}
 		}
 		out[i] += marks(j)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"assay/pkg/phrase"
@@ -84,6 +85,9 @@ func caveats(run Run) []string {
 	}
 	if optional > 0 {
 		out = append(out, fmt.Sprintf("%s did not pass and does not decide", phrase.Count(optional, "optional job")))
+	}
+	if run.Target == "local" && slices.ContainsFunc(run.Pairs, func(p Pairs) bool { return len(p.Findings) > 0 }) {
+		out = append(out, "the nodes are names for parts of one machine: what sets them apart may be its noise")
 	}
 	if len(run.Forced) > 0 {
 		out = append(out, "forced: other runs used some of the nodes at the same time ("+strings.Join(run.Forced, ", ")+")")
