@@ -42,7 +42,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 
 func TestEveryCommandHasJSON(t *testing.T) {
 	without := map[string]bool{ // print nothing, or what they print is not a result
-		"assay": true, "assay rank": true, "assay probe": true, "assay probe triad": true, "assay probe allreduce": true,
+		"assay": true, "assay rank": true, "assay probe": true, "assay probe triad": true, "assay probe allreduce": true, "assay probe tcp": true,
 		"assay perf": true, "assay docs": true, "assay completion": true, "assay help": true, "assay install": true,
 	}
 	for _, c := range commands(testRoot()) {
