@@ -170,6 +170,9 @@ func rankDetails(r evidence.Rank) []string {
 	if r.Message != "" {
 		add("%s", r.Message)
 	}
+	if r.Said != "" {
+		add("said last: %q", r.Said)
+	}
 	for _, s := range r.Steps {
 		if s.ExitCode != 0 || s.Message != "" {
 			add("%s", detail(fmt.Sprintf("%s-script %s: exit code %d", s.Kind, s.Path, s.ExitCode), s.Message))

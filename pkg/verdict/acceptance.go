@@ -158,7 +158,11 @@ func nothingSaid(u *unit) (Verdict, bool) {
 	if u.any(endedSkip) || !u.gated() || !u.x.SkipMetrics && u.said() {
 		return Verdict{}, false
 	}
-	reason := Reason{CodeNothingMeasured, "", fmt.Sprintf("%s exited 0 and no key=value line was printed, so nothing was measured that %s could be judged by", phrase.Count(u.world, "rank"), u.gates())}
+	var who []string
+	for _, r := range u.ranks {
+		who = append(who, rankName(r))
+	}
+	reason := Reason{CodeNothingMeasured, "", fmt.Sprintf("%s ended well without a key=value line, so nothing was measured that %s could be judged by", listNames(who), u.gates())}
 	if u.x.SkipMetrics {
 		reason.Message = fmt.Sprintf("measuring is switched off (context.skip_perf_collection), and %s cannot be judged without", u.gates())
 	}
