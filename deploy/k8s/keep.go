@@ -234,6 +234,7 @@ func (s *session) keepStatus(p *podView) error {
 		}
 		end.Metrics = true
 	}
+	end.Skip, end.Said = s.scan.words()
 	return s.writeJSON(rundir.EndFile, end)
 }
 

@@ -5,19 +5,38 @@ import (
 
 	"assay/pkg/evidence"
 	"assay/pkg/metric"
+	"assay/pkg/plan"
 	"assay/pkg/rundir"
+	"assay/pkg/verdict"
 )
 
 // maxScanned is the longest line that is looked at, in bytes.
 const maxScanned = 64 << 10
 
-// scan picks readings out of the log of a rank that runs without the wrapper.
+// scan picks readings out of the log of a rank that runs without the wrapper. In that
+// log stdout and stderr are one.
 type scan struct {
 	collector *metric.Collector
-	line      []byte // whose end has not come yet
+	runner    *metric.Runner // under the acceptance contract; else nil
+	line      []byte         // whose end has not come yet
 }
 
-func newScan(declared []string) *scan { return &scan{collector: metric.NewCollector(declared)} }
+// newScan returns nil when nothing of the log counts.
+func newScan(job plan.Job) *scan {
+	names := job.Expect.Declared()
+	switch {
+	case job.Expect.Contract == verdict.ContractAcceptance:
+		c := metric.NewAcceptanceCollector(job.Expect.Metrics, names)
+		s := &scan{collector: c, runner: c.Stdout()}
+		if job.SkipMetrics {
+			s.runner = s.runner.Muted()
+		}
+		return s
+	case job.SkipMetrics:
+		return nil
+	}
+	return &scan{collector: metric.NewCollector(names)}
+}
 
 // feed looks at the next bytes of the log.
 func (s *scan) feed(b []byte) {
@@ -29,10 +48,31 @@ func (s *scan) feed(b []byte) {
 		}
 		s.hold(b[:end])
 		if len(s.line) <= maxScanned {
-			s.collector.Line(s.line, rundir.StdoutFile)
+			s.look(false)
 		}
 		s.line, b = s.line[:0], b[end+1:]
 	}
+}
+
+// look looks at the line that is held, which has no end when the log is over.
+func (s *scan) look(over bool) {
+	switch {
+	case s.runner != nil:
+		s.runner.Line(s.line, rundir.StdoutFile, over)
+	case over:
+		s.collector.Unended(s.line, rundir.StdoutFile)
+	default:
+		s.collector.Line(s.line, rundir.StdoutFile)
+	}
+}
+
+// words are the line that declared a skip, and the last line that is no metric; known
+// once result was asked for.
+func (s *scan) words() (skip, said string) {
+	if s == nil || s.runner == nil {
+		return "", ""
+	}
+	return s.runner.Skip(), s.runner.Said()
 }
 
 // hold keeps a piece of a line; one that is too long is not kept whole.
@@ -49,7 +89,7 @@ func (s *scan) result() evidence.Metrics {
 		return m
 	}
 	if len(s.line) > 0 && len(s.line) <= maxScanned {
-		s.collector.Unended(s.line, rundir.StdoutFile)
+		s.look(true)
 		s.line = nil
 	}
 	readings, problems := s.collector.Result()

@@ -50,8 +50,8 @@ func (s *session) run(ctx context.Context) (unread string) {
 	if err := s.makeRoom(); err != nil {
 		return err.Error()
 	}
-	if s.attempt.Job.K8s.Unwrapped && !s.attempt.Job.SkipMetrics {
-		s.scan = newScan(s.attempt.Job.Expect.Declared())
+	if s.attempt.Job.K8s.Unwrapped {
+		s.scan = newScan(s.attempt.Job)
 	}
 	s.log = pod.NewLogReader(writerFunc(s.show), s.attempt.Nonce, s.rank)
 	defer s.closeLive()
