@@ -26,7 +26,10 @@ func HTML(w io.Writer, run Run, logs []LogTail) error {
 	t, err := template.New("report.html.tmpl").Funcs(pairFuncs()).Funcs(template.FuncMap{
 		"elapsed": elapsed, "tally": summing, "measurement": measurement, "attempts": attempts, "clean": phrase.Clean,
 		"value": func(m Measurement) string {
-			if m.Value == nil {
+			switch {
+			case m.Label:
+				return m.Text
+			case m.Value == nil:
 				return "n/a"
 			}
 			return number(m)
