@@ -174,25 +174,16 @@ func (m *mutator) condition(e ast.Expr) ast.Expr {
 
 // others are the operators that an operator is changed to.
 func others(op token.Token) []token.Token {
-	switch op {
-	case token.LAND:
-		return []token.Token{token.LOR}
-	case token.LOR:
-		return []token.Token{token.LAND}
-	case token.LSS:
-		return []token.Token{token.LEQ, token.GTR, token.NEQ}
-	case token.GTR:
-		return []token.Token{token.GEQ, token.LSS, token.NEQ}
-	case token.LEQ:
-		return []token.Token{token.LSS, token.GEQ, token.EQL}
-	case token.GEQ:
-		return []token.Token{token.GTR, token.LEQ, token.EQL}
-	case token.EQL:
-		return []token.Token{token.NEQ}
-	case token.NEQ:
-		return []token.Token{token.EQL}
-	}
-	return nil
+	return map[token.Token][]token.Token{
+		token.LAND: {token.LOR},
+		token.LOR:  {token.LAND},
+		token.LSS:  {token.LEQ, token.GTR, token.NEQ},
+		token.GTR:  {token.GEQ, token.LSS, token.NEQ},
+		token.LEQ:  {token.LSS, token.GEQ, token.EQL},
+		token.GEQ:  {token.GTR, token.LEQ, token.EQL},
+		token.EQL:  {token.NEQ},
+		token.NEQ:  {token.EQL},
+	}[op]
 }
 
 // choose is plain, or changed when the mutant of that name is asked for.
