@@ -110,10 +110,11 @@ func (r *Result) has(s Severity) bool {
 type Linter struct {
 	mu      sync.Mutex
 	schemas map[string]*document.Schema
+	cards   func(root string) (discover.Catalog, error) // reads files, and runs nothing
 }
 
 // New returns a Linter.
-func New() *Linter { return &Linter{schemas: map[string]*document.Schema{}} }
+func New() *Linter { return &Linter{schemas: map[string]*document.Schema{}, cards: declaredCards} }
 
 // File checks one file. That it cannot be read is a finding like any other.
 func File(path string, opt Options) *Result { return New().File(path, opt) }

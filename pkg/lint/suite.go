@@ -61,12 +61,17 @@ func (c *checker) catalog(root document.Node) (catalog *discover.Catalog, own bo
 	if dir == "" {
 		return nil, false
 	}
-	found, err := discover.Load(context.Background(), discover.Options{Root: dir})
+	found, err := c.linter.cards(dir)
 	if err != nil {
 		c.at(Warning, SuiteCard, root.Get("tests"), "the cards are not looked at: "+err.Error(), "")
 		return nil, false
 	}
 	return &found, true
+}
+
+// declaredCards are the cards below a directory that are declared in files.
+func declaredCards(root string) (discover.Catalog, error) {
+	return discover.Load(context.Background(), discover.Options{Root: root})
 }
 
 // overrides checks what the tests of a suite override by itself.

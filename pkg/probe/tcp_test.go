@@ -166,8 +166,14 @@ func TestTCPServerEndsWhenItsClientIsGone(t *testing.T) {
 
 func TestTCPRefusesOptions(t *testing.T) {
 	for _, o := range []TCPOptions{
-		{}, {Role: "both"}, {Role: RoleClient, Port: 70000}, {Role: RoleClient, Streams: -1}, {Role: RoleClient, ChunkBytes: 1},
-		{Role: RoleClient, ChunkBytes: patternBytes + 1}, {Role: RoleClient, Pings: -1}, {Role: RoleClient, Duration: -1},
+		{},
+		{Role: "both"},
+		{Role: RoleClient, Port: 70000},
+		{Role: RoleClient, Streams: -1},
+		{Role: RoleClient, ChunkBytes: 1},
+		{Role: RoleClient, ChunkBytes: patternBytes + 1},
+		{Role: RoleClient, Pings: -1},
+		{Role: RoleClient, Duration: -1},
 	} {
 		if err := TCP(t.Context(), o, nil); exitcode.Of(err) != exitcode.Invalid {
 			t.Errorf("%+v: %v", o, err)

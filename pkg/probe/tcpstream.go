@@ -58,7 +58,7 @@ func (p pattern) send(conn net.Conn, size int, d, stall time.Duration, tamper fu
 		}
 	}
 	last := make([]byte, size)
-	binary.BigEndian.PutUint64(last, uint64(n)) //nolint:gosec // a count
+	binary.BigEndian.PutUint64(last, uint64(n))
 	return n * int64(size), write(conn, last, stall)
 }
 
@@ -80,7 +80,7 @@ func (p pattern) take(conn net.Conn, size int, stall time.Duration) (count, dama
 			damaged++
 			continue
 		}
-		if sent := binary.BigEndian.Uint64(buf); sent != uint64(n) { //nolint:gosec // a count
+		if sent := binary.BigEndian.Uint64(buf); sent != uint64(n) {
 			return 0, 0, fmt.Errorf("%d chunks came, and %d were sent", n, sent)
 		}
 		return n * int64(size), damaged, nil
