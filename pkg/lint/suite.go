@@ -20,6 +20,7 @@ func (c *checker) suite(root document.Node) {
 	}
 	c.envNames(root.Get("env_vars"))
 	c.variantEnv(root.Get("variants"))
+	c.suiteDeployment(root.Get("deployment_config"))
 	s := suite.Of(c.result.File, root)
 	malformed := c.count[Error] > 0
 	catalog, own := c.catalog(root)
