@@ -168,7 +168,7 @@ func (w *wrapper) learnRoot(p *prepared, node string) {
 
 // releaseAfter is how long the server of a pair may go on once its clients have ended:
 // it may legitimately go on for ever.
-const releaseAfter = 5 * time.Second
+const releaseAfter = time.Second
 
 // accompany does what the others of a pair or group need while the workload runs. The
 // channel is closed when the workload is to be ended because its clients have; it is
