@@ -15,8 +15,10 @@ import (
 )
 
 // Ranks that wait for each other do so at the door of rank 0 as well: it says how far
-// it is to whoever asks, and is told by the others when they have ended. Then rank 0
-// stays until the others know that they may begin, or that they may not.
+// it is to whoever asks. The server of a pair is told by its clients when they have
+// ended. Rank 0 then stays until the others know that they may begin, or that they may
+// not, and the server of a pair until its clients have ended, so that they need not look
+// for somebody to tell.
 
 const (
 	askWord  = "ask"
@@ -29,12 +31,14 @@ const (
 type talk struct {
 	waits bool // there is something to wait for
 	root  bool // this is rank 0
+	pair  bool // rank 0 is a server that wants to know when the others have ended
 	done  <-chan struct{}
 	addr  string // of the door
 	hello string // how this rank greets, without the line end
 
-	own  rank.State
-	told map[int]rank.State // by rank 0: of the others
+	own   rank.State
+	heard rank.Stage         // by the others: of rank 0
+	told  map[int]rank.State // by rank 0: of the others
 }
 
 var _ rank.Meeting = (*meeting)(nil)
@@ -42,18 +46,20 @@ var _ rank.Meeting = (*meeting)(nil)
 // wait makes the meeting one of ranks that wait for each other.
 func (m *meeting) wait(ctx context.Context, p *inPod, opt *rank.Options, addr string) {
 	m.talk = talk{
-		waits: true, root: p.rank == 0, done: ctx.Done(), addr: addr, hello: strings.TrimSuffix(p.greeting(p.rank), "\n"),
+		waits: true, root: p.rank == 0, pair: p.attempt.Job.Scope == "pair", done: ctx.Done(), addr: addr, hello: strings.TrimSuffix(p.greeting(p.rank), "\n"),
 		own: rank.State{Stage: rank.StageBegun, Node: opt.Node}, told: map[int]rank.State{},
 	}
 	opt.Meeting = m
 }
 
-// Tell implements rank.Meeting. Of the others rank 0 needs to know their end alone.
+// Tell implements rank.Meeting. Of the others the server of a pair needs to know their
+// end, while it has not ended itself.
 func (m *meeting) Tell(ctx context.Context, s rank.State) error {
 	m.mu.Lock()
 	m.own = s
+	known := m.heard >= rank.StageDone
 	m.mu.Unlock()
-	if m.root || s.Stage != rank.StageOver {
+	if m.root || !m.pair || s.Stage != rank.StageOver || known {
 		return nil
 	}
 	data, err := json.Marshal(s)
@@ -110,6 +116,9 @@ func (m *meeting) Ask(ctx context.Context, n int) (rank.State, error) {
 	if err := json.Unmarshal([]byte(answer), &s); err != nil {
 		return rank.State{}, fmt.Errorf("rank 0 answered %q: %w", answer, err)
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.heard = s.Stage
 	return s, nil
 }
 
@@ -127,7 +136,8 @@ func (m *meeting) answer(n int, words string) (answer string, met bool) {
 		if err != nil {
 			return "", false
 		}
-		return string(data) + "\n", m.own.Stage >= rank.StageReady
+		knows := m.own.Stage >= rank.StageDone || m.own.Stage == rank.StageReady && !m.pair
+		return string(data) + "\n", knows
 	case strings.HasPrefix(words, tellWord):
 		var s rank.State
 		if json.Unmarshal([]byte(words[len(tellWord):]), &s) == nil {
