@@ -46,7 +46,6 @@ func clientWaits(t *testing.T, h Harness) {
 	type running struct {
 		a      plan.Attempt
 		handle deploy.Handle
-		said   string
 	}
 	jobs := map[string]running{}
 	for name, c := range map[string]struct {

@@ -71,20 +71,28 @@ func TestPair(t *testing.T) {
 		said           string
 	}{
 		"served, and released": {
-			plan.Ready{Kind: plan.ReadyFile, TimeoutSeconds: 60}, `sleep 0.5; touch "$ASSAY_READY_FILE"; sleep 300`, `echo "$ASSAY_PEER_NODE $BURNIN_PEER_NODE $ASSAY_ROOT_NODE"`,
-			[2]evidence.Outcome{evidence.OutcomeReleased, evidence.OutcomeExited}, "", "", "node0 node0 node0\n",
+			plan.Ready{Kind: plan.ReadyFile, TimeoutSeconds: 60},
+			`sleep 0.5; touch "$ASSAY_READY_FILE"; sleep 300`, `echo "$ASSAY_PEER_NODE $BURNIN_PEER_NODE $ASSAY_ROOT_NODE"`,
+			[2]evidence.Outcome{evidence.OutcomeReleased, evidence.OutcomeExited},
+			"", "", "node0 node0 node0\n",
 		},
 		"never ready": {
-			plan.Ready{Kind: plan.ReadyLine, Pattern: "x", TimeoutSeconds: 1}, "sleep 300", "echo began",
-			[2]evidence.Outcome{evidence.OutcomeReleased, evidence.OutcomeRefused}, "ROOT_NOT_READY", "the server on node0 was not ready within 1 s (line:x)", "",
+			plan.Ready{Kind: plan.ReadyLine, Pattern: "x", TimeoutSeconds: 1},
+			"sleep 300", "echo began",
+			[2]evidence.Outcome{evidence.OutcomeReleased, evidence.OutcomeRefused},
+			"ROOT_NOT_READY", "the server on node0 was not ready within 1 s (line:x)", "",
 		},
 		"ends early": {
-			plan.Ready{Kind: plan.ReadyFile, TimeoutSeconds: 60}, "exit 0", "echo began",
-			[2]evidence.Outcome{evidence.OutcomeExited, evidence.OutcomeRefused}, "ROOT_ENDED", "the server on node0 ended with exit code 0 before the client began", "",
+			plan.Ready{Kind: plan.ReadyFile, TimeoutSeconds: 60},
+			"exit 0", "echo began",
+			[2]evidence.Outcome{evidence.OutcomeExited, evidence.OutcomeRefused},
+			"ROOT_ENDED", "the server on node0 ended with exit code 0 before the client began", "",
 		},
 		"killed early": {
-			plan.Ready{Kind: plan.ReadyFile, TimeoutSeconds: 60}, "kill -9 $$", "echo began",
-			[2]evidence.Outcome{evidence.OutcomeSignaled, evidence.OutcomeRefused}, "ROOT_ENDED", "the server on node0 ended by a signal (exit code 137) before the client began", "",
+			plan.Ready{Kind: plan.ReadyFile, TimeoutSeconds: 60},
+			"kill -9 $$", "echo began",
+			[2]evidence.Outcome{evidence.OutcomeSignaled, evidence.OutcomeRefused},
+			"ROOT_ENDED", "the server on node0 ended by a signal (exit code 137) before the client began", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -142,6 +142,8 @@ func howEnded(s State) string {
 		return "because it was told to stop"
 	case evidence.OutcomeRefused:
 		return "without having been started"
+	case evidence.OutcomeReleased:
+		return "because all whom it served had ended"
 	case evidence.OutcomeUnknown:
 		return "without a record of how"
 	}

@@ -46,16 +46,21 @@ func TestNodes(t *testing.T) {
 		want  map[string]string // "": not set
 	}{
 		"server here": {"pair", 0, []string{"n1", "n2"}, nil, nil, nil, map[string]string{
-			"ASSAY_PEER_NODE": "n2", "ASSAY_ROOT_NODE": "self", "BURNIN_PEER_NODE": "n2", "BURNIN_ROOT_NODE": ""}},
+			"ASSAY_PEER_NODE": "n2", "ASSAY_ROOT_NODE": "self", "BURNIN_PEER_NODE": "n2", "BURNIN_ROOT_NODE": "",
+		}},
 		"client here": {"pair", 1, []string{"n1", "n2"}, nil, nil, nil, map[string]string{
-			"ASSAY_PEER_NODE": "n1", "ASSAY_ROOT_NODE": "n1", "BURNIN_PEER_NODE": "n1"}},
+			"ASSAY_PEER_NODE": "n1", "ASSAY_ROOT_NODE": "n1", "BURNIN_PEER_NODE": "n1",
+		}},
 		"SLURM has its own order": {"pair", 1, []string{"n2", "n1"}, []string{"n1", "n2"}, &plan.Slurm{}, nil, map[string]string{
-			"ASSAY_PEER_NODE": "n1", "BURNIN_PEER_NODE": "n1"}},
+			"ASSAY_PEER_NODE": "n1", "BURNIN_PEER_NODE": "n1",
+		}},
 		"SLURM, not known": {"pair", 1, []string{"n2", "n1"}, nil, &plan.Slurm{}, nil, map[string]string{"ASSAY_PEER_NODE": ""}},
 		"group": {"group", 1, []string{"n1", "n2"}, nil, nil, nil, map[string]string{
-			"ASSAY_PEER_NODE": "", "ASSAY_ROOT_NODE": "n1", "BURNIN_ROOT_NODE": "n1", "BURNIN_PEER_NODE": ""}},
+			"ASSAY_PEER_NODE": "", "ASSAY_ROOT_NODE": "n1", "BURNIN_ROOT_NODE": "n1", "BURNIN_PEER_NODE": "",
+		}},
 		"pods": {"pair", 0, []string{"n1", "n2"}, []string{"p0", "p1"}, nil, &plan.K8s{}, map[string]string{
-			"ASSAY_PEER_NODE": "", "ASSAY_ROOT_NODE": "self"}},
+			"ASSAY_PEER_NODE": "", "ASSAY_ROOT_NODE": "self",
+		}},
 		"all on this machine": {"pair", 1, nil, nil, nil, nil, map[string]string{"ASSAY_PEER_NODE": "self", "ASSAY_ROOT_NODE": "self"}},
 	} {
 		f := newFixture(t, "")
