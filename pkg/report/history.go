@@ -26,8 +26,11 @@ func attempts(j Job) []string {
 			lines = append(lines, attemptLine(a))
 		}
 	}
-	if len(j.History) <= attemptsShown {
+	if len(j.History) <= attemptsShown && count[verdict.Pass] < len(j.History) {
 		return lines
+	}
+	if count[verdict.Pass] == len(j.History) {
+		lines = nil
 	}
 	var parts []string
 	for _, w := range []verdict.Word{verdict.Fail, verdict.Error, verdict.NoMetric, verdict.Pass, verdict.Skip, verdict.Pending} {
