@@ -31,6 +31,9 @@ func pairOf(ready plan.Ready, server, client string) plan.Job {
 	return job
 }
 
+// served ends what the server of a pair does: it goes on until its client is done.
+const served = `until [ -e "$ASSAY_RESULTS_DIR/../../1/results/done" ]; do sleep 0.05; done`
+
 // open is a file that the server makes just before it is ready, as the client sees it.
 const open = `"$ASSAY_RESULTS_DIR/../../0/results/open"`
 
@@ -42,6 +45,7 @@ func clientWaits(t *testing.T, h Harness) {
 		serve = defaultServe
 	}
 	const soon, unlessOpen = `sleep 1; : > "$ASSAY_RESULTS_DIR/open"; `, `[ -e ` + open + ` ] || exit 7; `
+	const hello = `echo hello; : > "$ASSAY_RESULTS_DIR/done"`
 	target := h.New(t)
 	type running struct {
 		a      plan.Attempt
@@ -53,8 +57,8 @@ func clientWaits(t *testing.T, h Harness) {
 		server, client string
 	}{
 		"tcp":  {plan.Ready{Kind: plan.ReadyTCP}, soon + serve, unlessOpen + `read -r word < /dev/tcp/$ASSAY_PEER_HOST/$MASTER_PORT; echo "$word"`},
-		"line": {plan.Ready{Kind: plan.ReadyLine, Pattern: `^ready for \w+$`}, `echo "not ready for you"; ` + soon + `echo "ready for you"; sleep 3`, unlessOpen + "echo hello"},
-		"file": {plan.Ready{Kind: plan.ReadyFile}, soon + `: > "$ASSAY_READY_FILE"; sleep 3`, unlessOpen + "echo hello"},
+		"line": {plan.Ready{Kind: plan.ReadyLine, Pattern: `^ready for \w+$`}, `echo "not ready for you"; ` + soon + `echo "ready for you"; ` + served, unlessOpen + hello},
+		"file": {plan.Ready{Kind: plan.ReadyFile}, soon + `: > "$ASSAY_READY_FILE"; ` + served, unlessOpen + hello},
 	} {
 		job := pairOf(c.ready, c.server, c.client)
 		job.ID, job.Key = name, name
