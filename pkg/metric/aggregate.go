@@ -13,7 +13,16 @@ import (
 // entry too, so that its silence can be told.
 type RankReadings struct {
 	Rank     int
+	Node     string // where it ran; empty: that is not known
 	Readings []Reading
+}
+
+// origin names the rank, unless it is the only one.
+func (r RankReadings) origin(ranks []RankReadings) *Origin {
+	if len(ranks) < 2 {
+		return nil
+	}
+	return &Origin{r.Rank, r.Node}
 }
 
 // Aggregate puts the readings of the ranks together: one measurement for each
@@ -27,14 +36,29 @@ type RankReadings struct {
 // CSV counts before a `performance:` line, that before metrics.json, and that
 // before a `key=value` line.
 func Aggregate(specs []Spec, ranks []RankReadings) ([]Measurement, []Problem) {
+	out, problems, _ := aggregate(specs, ranks)
+	return out, problems
+}
+
+// Each is like Aggregate, and gives of a metric without a declaration what every rank
+// reported, each as a measurement of its own, by rank.
+func Each(specs []Spec, ranks []RankReadings) []Measurement {
+	_, _, each := aggregate(specs, ranks)
+	return each
+}
+
+func aggregate(specs []Spec, ranks []RankReadings) (out []Measurement, problems []Problem, each []Measurement) {
 	ranks = slices.Clone(ranks)
 	slices.SortStableFunc(ranks, func(a, b RankReadings) int { return cmp.Compare(a.Rank, b.Rank) })
-	var problems []Problem
 	var groups []*group
 	index := map[groupKey]*group{}
 	for _, r := range ranks {
+		from := r.origin(ranks)
 		chosen, conflicts := oneRank(r)
-		problems = append(problems, conflicts...)
+		for _, p := range conflicts {
+			p.From = from
+			problems = append(problems, p)
+		}
 		for _, k := range chosen {
 			g := index[k.key]
 			if g == nil {
@@ -42,18 +66,26 @@ func Aggregate(specs []Spec, ranks []RankReadings) ([]Measurement, []Problem) {
 				index[k.key] = g
 				groups = append(groups, g)
 			}
-			g.values = append(g.values, ranked{r.Rank, k.reading})
+			g.values = append(g.values, ranked{r.Rank, from, k.reading})
 		}
 	}
-	var out []Measurement
 	for _, g := range groups {
-		m, found := g.measure(SpecFor(specs, g.key.name, g.values[0].reading.Source), ranks)
+		spec := SpecFor(specs, g.key.name, g.values[0].reading.Source)
+		m, found := g.measure(spec, ranks)
 		problems = append(problems, found...)
 		if m != nil {
 			out = append(out, *m)
 		}
+		switch {
+		case !slices.Contains(Aggregates(), spec.Aggregate):
+			for _, v := range g.values {
+				each = append(each, *g.one(spec, v))
+			}
+		case m != nil:
+			each = append(each, *m)
+		}
 	}
-	return out, problems
+	return out, problems, each
 }
 
 // SpecFor finds the declaration of a metric. One for "performance" stands for
@@ -85,6 +117,7 @@ type groupKey struct {
 
 type ranked struct {
 	rank    int
+	from    *Origin
 	reading Reading
 }
 

@@ -9,7 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-func on(rank int, readings ...Reading) RankReadings { return RankReadings{rank, readings} }
+func on(rank int, readings ...Reading) RankReadings {
+	return RankReadings{Rank: rank, Readings: readings}
+}
 
 func reading(name string, v float64, s Source) Reading {
 	return Reading{Name: name, Value: v, Text: formatNumber(v), Source: s}
@@ -39,7 +41,7 @@ func TestAggregate(t *testing.T) {
 		{"rank 0 counts, order does not", nil, []RankReadings{on(1, kv(2)), on(0, kv(1))}, []string{"key_value x=1"}, []string{"METRIC_DISAGREES x differs between ranks (rank 0: 1, rank 1: 2)"}},
 		{"the single reporter", nil, []RankReadings{on(0), on(1, kv(2)), on(2)}, []string{"key_value x=2"}, nil},
 		{"the same everywhere", nil, []RankReadings{on(0, kv(2)), on(1, kv(2))}, []string{"key_value x=2"}, nil},
-		{"without rank 0 the lowest", nil, []RankReadings{on(0), on(2, kv(3)), on(1, kv(2))}, []string{"key_value x=2"}, []string{"what rank 1 reported counts"}},
+		{"without rank 0 the lowest", nil, []RankReadings{on(0), on(2, kv(3)), on(1, kv(2))}, []string{"key_value x=2"}, []string{"the measurement is what rank 1 reported"}},
 		{"root", []Spec{{Name: "x", Aggregate: "root"}}, []RankReadings{on(0, kv(1)), on(1, kv(2))}, []string{"key_value x=1"}, nil},
 		{"root that is silent", []Spec{{Name: "x", Aggregate: "root"}}, []RankReadings{on(0), on(1, kv(2))}, nil, []string{"METRIC_ABSENT x is what rank 0 reports, and rank 0 reported none (rank 1: 2)"}},
 		{"min", []Spec{{Name: "x", Aggregate: "min"}}, []RankReadings{on(0, kv(3)), on(1, kv(-2))}, []string{"key_value x=-2"}, nil},
@@ -47,13 +49,18 @@ func TestAggregate(t *testing.T) {
 		{"sum", []Spec{{Name: "x", Aggregate: "sum"}}, []RankReadings{on(0, kv(3)), on(1, kv(-2))}, []string{"key_value x=1"}, nil},
 		{"mean", []Spec{{Name: "x", Aggregate: "mean"}}, []RankReadings{on(0, kv(3)), on(1, kv(4))}, []string{"key_value x=3.5"}, nil},
 		{"agree", []Spec{{Name: "x", Aggregate: "agree"}}, []RankReadings{on(0, kv(3)), on(1, kv(3))}, []string{"key_value x=3"}, nil},
-		{"agree that does not", []Spec{{Name: "x", Aggregate: "agree"}}, []RankReadings{on(0, kv(3)), on(1, kv(4))}, []string{"key_value x=3"}, []string{"METRIC_DISAGREES x must be the same on every rank, and is not"}},
+		{"agree that does not", []Spec{{Name: "x", Aggregate: "agree"}}, []RankReadings{on(0, kv(3)), on(1, kv(4))}, []string{"key_value x=3"}, []string{
+			"METRIC_DISAGREES x is 3 on rank 0; it must be the same on every rank, and is not (rank 0: 3, rank 1: 4)", "METRIC_DISAGREES x is 4 on rank 1; it must be",
+		}},
+		{"agree but for one", []Spec{{Name: "x", Aggregate: "agree"}}, []RankReadings{on(0, kv(3)), on(1, kv(4)), on(2, kv(4))}, []string{"key_value x=3"}, []string{"x is 3 on rank 0; it must"}},
+		{"agree but for n/a", []Spec{{Name: "x", Aggregate: "agree"}}, []RankReadings{on(0, kv(3)), on(1, kv(3)), on(2, notApplicable("x"))}, []string{"key_value x=3"}, []string{"x is n/a on rank 2; it must"}},
+		{"two against two", []Spec{{Name: "x", Aggregate: "agree"}}, []RankReadings{on(0, kv(3)), on(1, kv(4)), on(2, kv(4)), on(3, kv(3))}, []string{"key_value x=3"}, []string{"x is 3 on rank 0;", "x is 4 on rank 1;", "x is 4 on rank 2;", "x is 3 on rank 3;"}},
 		{"a silent rank is said", []Spec{{Name: "x", Aggregate: "sum"}}, []RankReadings{on(0, kv(3)), on(1)}, []string{"key_value x=3"}, []string{"METRIC_ABSENT x is the sum over 1 of 2 ranks; none came from rank 1"}},
 		{"n/a is no number in a sum", []Spec{{Name: "x", Aggregate: "sum"}}, []RankReadings{on(0, kv(3)), on(1, notApplicable("x"))}, []string{"key_value x=3"}, []string{"1 of 2 ranks"}},
 		{"only n/a", []Spec{{Name: "x", Aggregate: "max"}}, []RankReadings{on(0, notApplicable("x"))}, []string{"key_value x=n/a"}, nil},
 		{"n/a where it is not silent", []Spec{{Name: "x", Aggregate: "max"}}, []RankReadings{on(0, notApplicable("x")), on(1)}, []string{"key_value x=n/a"}, []string{"over 1 of 2 ranks; none came from rank 1"}},
 		{"n/a beside a number and silence", []Spec{{Name: "x", Aggregate: "min"}}, []RankReadings{on(0, notApplicable("x")), on(1), on(2, kv(3))}, []string{"key_value x=3"}, []string{"over 1 of 3 ranks; none came from rank 1", "over 1 of 3 ranks; n/a came from rank 0"}},
-		{"measured counts before n/a", nil, []RankReadings{on(0, notApplicable("x")), on(1, kv(5)), on(2, kv(6))}, []string{"key_value x=5"}, []string{"x differs between ranks (rank 0: n/a, rank 1: 5, rank 2: 6) and no aggregate is declared; what rank 1 reported counts"}},
+		{"measured counts before n/a", nil, []RankReadings{on(0, notApplicable("x")), on(1, kv(5)), on(2, kv(6))}, []string{"key_value x=5"}, []string{"x differs between ranks (rank 0: n/a, rank 1: 5, rank 2: 6) and no aggregate is declared; the measurement is what rank 1 reported"}},
 		{"root that is n/a", []Spec{{Name: "x", Aggregate: "root"}}, []RankReadings{on(0, notApplicable("x")), on(1, kv(5))}, []string{"key_value x=n/a"}, nil},
 		{"a sum that overflows", []Spec{{Name: "x", Aggregate: "sum"}}, []RankReadings{on(0, kv(math.MaxFloat64)), on(1, kv(math.MaxFloat64))}, nil, []string{"METRIC_NOT_A_NUMBER the sum of x over 2 ranks"}},
 		{"NaN in the evidence", nil, []RankReadings{on(0, kv(math.NaN()))}, nil, []string{"METRIC_NOT_A_NUMBER rank 0 reported x as NaN"}},
@@ -140,6 +147,59 @@ func TestAggregateProperties(t *testing.T) {
 		}
 		if how == "" && slices.Min(values) != slices.Max(values) && len(problems) == 0 {
 			t.Fatalf("%v differ and nothing is said", values)
+		}
+	})
+}
+
+// A measurement is from the lowest rank that reported just that value, or from none,
+// and what nothing is declared of is kept of every rank.
+func TestOrigins(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		how := rapid.SampledFrom(append(Aggregates(), "", "median")).Draw(t, "aggregate")
+		var ranks []RankReadings
+		values := map[int]float64{}
+		for n := range rapid.IntRange(1, 5).Draw(t, "ranks") {
+			r := RankReadings{Rank: n, Node: "node"}
+			if rapid.IntRange(0, 3).Draw(t, "reports") > 0 {
+				values[n] = float64(rapid.IntRange(0, 2).Draw(t, "value"))
+				r.Readings = append(r.Readings, reading("x", values[n], SourceKeyValue))
+			}
+			ranks = append(ranks, r)
+		}
+		specs := []Spec{{Name: "x", Aggregate: how}}
+		ms, _ := Aggregate(specs, ranks)
+		each := Each(specs, rapid.Permutation(ranks).Draw(t, "order"))
+		if how != "" && how != "median" {
+			if diff := cmp.Diff(ms, each); diff != "" {
+				t.Fatal(diff)
+			}
+		} else if len(each) != len(values) {
+			t.Fatalf("%d of %v", len(each), values)
+		}
+		last := -1
+		for i, m := range slices.Concat(ms, each) {
+			if i == len(ms) {
+				last = -1
+			}
+			if (how == AggregateSum || how == AggregateMean || len(ranks) == 1) && m.From != nil {
+				t.Fatalf("%s of %v is from %v", how, values, m.From)
+			}
+			if m.From == nil {
+				continue
+			}
+			if v, ok := values[m.From.Rank]; !ok || v != m.Value || m.From.Node != "node" || m.From.Rank <= last {
+				t.Fatalf("%v is from %v of %v", m.Value, m.From, values)
+			}
+			last = m.From.Rank
+			lowest := slices.ContainsFunc([]string{AggregateMin, AggregateMax}, func(s string) bool { return s == how })
+			for n := range m.From.Rank {
+				if v, ok := values[n]; ok && lowest && v == m.Value {
+					t.Fatalf("%v is from %v, and rank %d reported it too", m.Value, m.From, n)
+				}
+			}
+		}
+		if len(ms) == 1 && len(ranks) > 1 && ms[0].From == nil && slices.Contains([]string{"", AggregateMin, AggregateMax, AggregateRoot}, how) {
+			t.Fatalf("the %q of %v is from nobody", how, values)
 		}
 	})
 }

@@ -37,7 +37,9 @@ func (g *group) otherUnit(spec Spec) []Problem {
 	for _, v := range g.values {
 		r := v.reading
 		if spec.Unit != "" && r.Unit != "" && r.Unit != spec.Unit {
-			return []Problem{disagreement(r, "rank %d wrote %s in %s, and it is declared in %s; the number is taken as it stands", v.rank, title(r.Name, r.Model), r.Unit, spec.Unit)}
+			p := disagreement(r, "rank %d wrote %s in %s, and it is declared in %s; the number is taken as it stands", v.rank, title(r.Name, r.Model), r.Unit, spec.Unit)
+			p.From = v.from
+			return []Problem{p}
 		}
 	}
 	return nil
@@ -53,19 +55,20 @@ func (g *group) combined(spec Spec, ranks []RankReadings) (*Measurement, []Probl
 		}
 		return g.one(spec, g.values[0]), nil
 	case AggregateAgree:
-		problems := g.silent(spec, ranks)
-		if !g.agree() {
-			p := disagreement(g.values[0].reading, "%s must be the same on every rank, and is not (%s)", title(g.key.name, g.key.model), listValues(g.values))
-			problems = append(problems, p)
+		m, problems := g.one(spec, g.values[0]), g.silent(spec, ranks)
+		if g.agree() {
+			m.From = nil
 		}
-		return g.one(spec, g.values[0]), problems
+		return m, append(problems, g.disagreements()...)
 	}
 	numbers := g.numbers()
 	if p, ok := g.label(spec, len(numbers)); ok {
 		return g.one(spec, g.values[0]), append(g.silent(spec, ranks), p)
 	}
 	if len(numbers) == 0 { // n/a everywhere, or the same word
-		return g.one(spec, g.values[0]), g.silent(spec, ranks)
+		m := g.one(spec, g.values[0])
+		m.From = nil
+		return m, g.silent(spec, ranks)
 	}
 	v, ok := combine(spec.Aggregate, numbers)
 	if !ok {
@@ -78,7 +81,7 @@ func (g *group) combined(spec Spec, ranks []RankReadings) (*Measurement, []Probl
 		}}
 	}
 	m := g.one(spec, g.values[0])
-	m.Value, m.Text, m.NotApplicable = v, formatNumber(v), false
+	m.Value, m.Text, m.NotApplicable, m.From = v, formatNumber(v), false, g.extreme(spec, v)
 	return m, g.silent(spec, ranks)
 }
 
@@ -111,7 +114,17 @@ func (g *group) one(spec Spec, v ranked) *Measurement {
 	if unit == "" {
 		unit, _ = UnitOf(g.key.name)
 	}
-	return &Measurement{Name: r.Name, Value: r.Value, Text: r.Text, Unit: unit, Model: r.Model, Source: r.Source, NotApplicable: r.NotApplicable, Label: r.Label}
+	return &Measurement{Name: r.Name, Value: r.Value, Text: r.Text, Unit: unit, Model: r.Model, Source: r.Source, NotApplicable: r.NotApplicable, Label: r.Label, From: v.from}
+}
+
+// extreme is the lowest rank that reported the smallest or the largest value; nil
+// where the values of all were put together.
+func (g *group) extreme(spec Spec, value float64) *Origin {
+	if spec.Aggregate != AggregateMin && spec.Aggregate != AggregateMax {
+		return nil
+	}
+	i := slices.IndexFunc(g.values, func(v ranked) bool { return v.number() && v.reading.Value == value })
+	return g.values[i].from
 }
 
 // label says that words were reported where numbers are put together.
@@ -121,6 +134,7 @@ func (g *group) label(spec Spec, numbers int) (Problem, bool) {
 		return Problem{}, false
 	}
 	return Problem{
+		From: g.values[i].from,
 		Code: CodeNotANumber, Name: g.key.name, Model: g.key.model, Source: g.values[i].reading.Source, Text: g.values[i].reading.Text,
 		Message: fmt.Sprintf("%s is the %s over ranks, and not every rank reported a number (%s)", title(g.key.name, g.key.model), spec.Aggregate, listValues(g.values)),
 	}, true
@@ -129,7 +143,7 @@ func (g *group) label(spec Spec, numbers int) (Problem, bool) {
 func (g *group) numbers() []float64 {
 	var out []float64
 	for _, v := range g.values {
-		if !v.reading.NotApplicable && !v.reading.Label {
+		if v.number() {
 			out = append(out, v.reading.Value)
 		}
 	}
@@ -145,14 +159,73 @@ func (g *group) agree() bool {
 	return true
 }
 
+// disagreements names each rank that reported another value than most did; each that
+// reported any when no value is more frequent than all others.
+func (g *group) disagreements() []Problem {
+	if g.agree() {
+		return nil
+	}
+	frequent, all := g.mostFrequent(), listValues(g.values)
+	var problems []Problem
+	for _, v := range g.values {
+		if frequent != nil && same(*frequent, v.reading) {
+			continue
+		}
+		on := fmt.Sprintf("rank %d", v.rank)
+		if v.from != nil {
+			on = v.from.String()
+		}
+		p := disagreement(v.reading, "%s is %s on %s; it must be the same on every rank, and is not (%s)", title(g.key.name, g.key.model), show(v.reading), on, all)
+		p.From, p.Text = v.from, v.reading.Text
+		problems = append(problems, p)
+	}
+	return problems
+}
+
+// mostFrequent is the value that more ranks reported than any other; nil: there is none.
+func (g *group) mostFrequent() *Reading {
+	type value struct {
+		inapplicable, label bool
+		text                string
+		number              float64
+	}
+	count := map[value]int{}
+	var best *Reading
+	most, tied := 0, false
+	for _, v := range g.values {
+		r := v.reading
+		key := value{inapplicable: r.NotApplicable, label: r.Label}
+		switch {
+		case r.NotApplicable:
+		case r.Label:
+			key.text = r.Text
+		default:
+			key.number = r.Value
+		}
+		count[key]++
+		switch n := count[key]; {
+		case n > most:
+			best, most, tied = &r, n, false
+		case n == most:
+			tied = true
+		}
+	}
+	if tied {
+		return nil
+	}
+	return best
+}
+
+// number reports whether a rank reported a number.
+func (v ranked) number() bool { return !v.reading.NotApplicable && !v.reading.Label }
+
 // undeclared warns when ranks differ and nobody said what that means.
 func (g *group) undeclared() []Problem {
-	number := func(v ranked) bool { return !v.reading.NotApplicable && !v.reading.Label }
-	if g.agree() || !slices.ContainsFunc(g.values, number) { // words may differ: a name of a host, a serial number
+	if g.agree() || !slices.ContainsFunc(g.values, ranked.number) { // words may differ: a name of a host, a serial number
 		return nil
 	}
 	r := g.values[0].reading
-	return []Problem{disagreement(r, "%s differs between ranks (%s) and no aggregate is declared; what rank %d reported counts", title(g.key.name, g.key.model), listValues(g.values), g.first().rank)}
+	return []Problem{disagreement(r, "%s differs between ranks (%s) and no aggregate is declared; the measurement is what rank %d reported", title(g.key.name, g.key.model), listValues(g.values), g.first().rank)}
 }
 
 // first is the value of the lowest rank that measured one: that one rank cannot

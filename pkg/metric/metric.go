@@ -3,6 +3,8 @@
 // ranks become one value. It is pure: it reads only what it is handed.
 package metric
 
+import "fmt"
+
 // Source says where a reading came from.
 type Source string
 
@@ -19,7 +21,7 @@ type Spec struct {
 	Name      string `json:"name"`
 	Unit      string `json:"unit,omitempty"`
 	Better    string `json:"better,omitempty"`    // "higher", "lower" or empty
-	Aggregate string `json:"aggregate,omitempty"` // root, min, max, sum, mean, agree; empty: rank 0 or the only rank that reported
+	Aggregate string `json:"aggregate,omitempty"` // root, min, max, sum, mean, agree; empty: rank 0 or the lowest rank that reported
 	Required  bool   `json:"required,omitempty"`
 	Evidence  bool   `json:"evidence,omitempty"` // it is reported to be read, and no number to judge by: a label, a version, a single sample
 	Help      string `json:"help,omitempty"`
@@ -69,6 +71,22 @@ type Problem struct {
 	Rows []Row `json:"rows,omitempty"`
 	// NotApplicable says of a value that is absent that it cannot be measured.
 	NotApplicable bool `json:"not_applicable,omitempty"`
+	// From is the one rank whose value it is about; nil: none, several, or the only one.
+	From *Origin `json:"-"`
+}
+
+// Origin is the rank that a value was taken from, of several.
+type Origin struct {
+	Rank int
+	Node string // where the rank ran; empty: that is not known
+}
+
+// String is how messages call the rank: "rank 1 (node-b)".
+func (o Origin) String() string {
+	if o.Node == "" {
+		return fmt.Sprintf("rank %d", o.Rank)
+	}
+	return fmt.Sprintf("rank %d (%s)", o.Rank, o.Node)
 }
 
 // Row is a row of a results CSV, or a line, without a usable value.
@@ -92,4 +110,6 @@ type Measurement struct {
 	Source        Source  `json:"source"`
 	NotApplicable bool    `json:"not_applicable,omitempty"`
 	Label         bool    `json:"label,omitempty"` // Text is a word, and Value means nothing
+	// From is the rank whose value it is; nil: of no single rank, or of the only one.
+	From *Origin `json:"-"`
 }

@@ -15,7 +15,7 @@ import (
 // acceptedRun is a run of one job with a word, a violation and a threshold that was
 // not evaluated.
 func acceptedRun() Run {
-	value := 12.5
+	value, rank := 12.5, 2
 	e := evidence.Evidence{Job: "probe", Attempt: 1, Ranks: []evidence.Rank{ended(0, "node-a", 1, 3)}}
 	e.Ranks[0].Said = "bad \x1b[31mblock\xff"
 	return New(Header{RunID: "r1", Dir: "runs/r1", Target: "local", StartedAt: at(0)}, []Job{NewJob(JobHeader{Name: "probe", Key: "probe", ID: "probe", Scope: "node", Attempts: 1}, e, verdict.Verdict{
@@ -28,7 +28,7 @@ func acceptedRun() Run {
 			{Name: "wordy", Value: math.NaN(), Label: true, Source: metric.SourceKeyValue},
 		},
 		Violations: []threshold.Violation{
-			{Code: verdict.CodeThreshold, Subject: "linkGbps", Message: "linkGbps is low", Cause: threshold.CauseMeasurement, Metric: "linkGbps", Value: &value, Text: "12.50\xff", Bound: "min 100", Unit: "Gbit/s"},
+			{Code: verdict.CodeThreshold, Subject: "linkGbps", Message: "linkGbps is low", Cause: threshold.CauseMeasurement, Metric: "linkGbps", Value: &value, Text: "12.50\xff", Bound: "min 100", Unit: "Gbit/s", Rank: &rank, Node: "node3\xff"},
 			{Code: verdict.CodeMetricAbsent, Subject: "eccErrors", Message: "eccErrors was not reported", Cause: threshold.CauseEvidence, Metric: "eccErrors", Bound: "equal 0", Note: "none is tolerated"},
 		},
 		NotEvaluated: []threshold.NotEvaluated{{Metric: "powerW", Bound: "max 700", Message: "powerW was reported as n/a, and would have to be at most 700", Unit: "W"}},
@@ -45,6 +45,9 @@ func TestAcceptedRunFollowsTheSchema(t *testing.T) {
 	back, err := Decode(text)
 	if err != nil || len(back.Jobs[0].Violations) != 2 || *back.Jobs[0].Violations[0].Value != 12.5 || back.Jobs[0].Violations[1].Value != nil || len(back.Jobs[0].NotEvaluated) != 1 {
 		t.Errorf("%+v, %v", back.Jobs, err)
+	}
+	if v := back.Jobs[0].Violations; v[0].Rank == nil || *v[0].Rank != 2 || v[0].Node != "node3\ufffd" || v[1].Rank != nil || bytes.Count(text, []byte(`"rank": 2`)) != 1 {
+		t.Errorf("%s", text)
 	}
 	for _, m := range back.Jobs[0].Measurements {
 		if m.Label != (m.Value == nil) {

@@ -144,8 +144,8 @@ func newReasons(list []verdict.Reason) []verdict.Reason {
 func newViolations(list []threshold.Violation) []threshold.Violation {
 	var out []threshold.Violation
 	for _, v := range list {
-		v.Subject, v.Message, v.Metric, v.Text, v.Bound, v.Unit, v.Note =
-			valid(v.Subject), valid(v.Message), valid(v.Metric), valid(v.Text), valid(v.Bound), valid(v.Unit), valid(v.Note)
+		v.Subject, v.Message, v.Metric, v.Text, v.Bound, v.Unit, v.Note, v.Node =
+			valid(v.Subject), valid(v.Message), valid(v.Metric), valid(v.Text), valid(v.Bound), valid(v.Unit), valid(v.Note), valid(v.Node)
 		out = append(out, v)
 	}
 	return out

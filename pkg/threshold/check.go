@@ -39,6 +39,15 @@ type Violation struct {
 	Bound   string   `json:"bound"`          // what it has to be: "min 100", or what else is asked for
 	Unit    string   `json:"unit,omitempty"` // of value and bound
 	Note    string   `json:"note,omitempty"` // of the threshold
+	Rank    *int     `json:"rank,omitempty"` // whose value it is; nil: of no single rank, or of the only one
+	Node    string   `json:"node,omitempty"` // where that rank ran, when that is known
+}
+
+// By names the rank whose value violates; nil names none.
+func (v *Violation) By(o *metric.Origin) {
+	if o != nil {
+		v.Rank, v.Node = &o.Rank, o.Node
+	}
 }
 
 // NotEvaluated is a threshold that was not applied to a metric, since that was
@@ -98,7 +107,7 @@ func Relaxed(t Threshold, ms []metric.Measurement) []NotEvaluated {
 		if t.Matches(m) && m.NotApplicable {
 			out = append(out, NotEvaluated{
 				Metric: title(m), Bound: t.Spelled(), Unit: m.Unit, Note: t.Note,
-				Message: fmt.Sprintf("%s was reported as n/a, and would have to be %s%s", title(m), t.Bounds(), t.note()),
+				Message: fmt.Sprintf("%s was reported as n/a%s, and would have to be %s%s", title(m), on(m), t.Bounds(), t.note()),
 			})
 		}
 	}
@@ -116,20 +125,22 @@ func (t Threshold) refusals(m metric.Measurement) []Violation {
 	whole := func(code string, cause Cause, why string) []Violation {
 		v := t.violation(code, cause, name)
 		v.Message, v.Text, v.Unit = name+" "+why+t.note(), m.Text, m.Unit
+		v.By(m.From)
 		return []Violation{v}
 	}
 	switch {
 	case m.NotApplicable && t.RequiredIfMeasurable:
 		return nil
 	case m.NotApplicable:
-		return whole(CodeThreshold, CauseEvidence, "was reported as n/a, and has to be "+t.Bounds())
+		return whole(CodeThreshold, CauseEvidence, "was reported as n/a"+on(m)+", and has to be "+t.Bounds())
 	case m.Label:
-		return whole(CodeNotANumber, CauseEvidence, fmt.Sprintf("is %s, which is no number, and has to be %s", strconv.Quote(m.Text), t.Bounds()))
+		return whole(CodeNotANumber, CauseEvidence, fmt.Sprintf("is %s%s, which is no number, and has to be %s", strconv.Quote(m.Text), on(m), t.Bounds()))
 	}
 	value := "is " + number(m.Value)
 	if m.Unit != "" {
 		value += " " + m.Unit
 	}
+	value += on(m)
 	if math.IsNaN(m.Value) || math.IsInf(m.Value, 0) {
 		return whole(CodeNotANumber, CauseEvidence, value+", which satisfies no threshold")
 	}
@@ -200,6 +211,14 @@ func title(m metric.Measurement) string {
 		return m.Name
 	}
 	return m.Model + "/" + m.Name
+}
+
+// on says which rank of several reported m: " on rank 2 (node3)".
+func on(m metric.Measurement) string {
+	if m.From == nil {
+		return ""
+	}
+	return " on " + m.From.String()
 }
 
 func orUnnamed(name string) string {

@@ -2,6 +2,7 @@ package threshold
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -128,6 +129,9 @@ func told(vs []Violation) []string {
 				text += " (" + part + ")"
 			}
 		}
+		if v.Rank != nil {
+			text += " by " + strconv.Itoa(*v.Rank) + v.Node
+		}
 		out = append(out, text)
 	}
 	return out
@@ -211,6 +215,28 @@ func TestMessages(t *testing.T) {
 			[]string{"THRESHOLD a/tps: a/tps is 9, below the minimum of 10 | measurement, performance [min 10] value 9"},
 		},
 		{
+			"of one rank of several",
+			Threshold{Metric: "triadGBs", Min: at(10), Note: "spec sheet"},
+			[]metric.Measurement{{Name: "triadGBs", Value: 3.1, Text: "3.1", Unit: "GB/s", From: &metric.Origin{Rank: 2, Node: "node3"}}},
+			[]string{"THRESHOLD triadGBs: triadGBs is 3.1 GB/s on rank 2 (node3), below the minimum of 10 (spec sheet) | measurement, triadGBs [min 10] value 3.1 (3.1) (GB/s) (spec sheet) by 2node3"},
+		},
+		{
+			"of ranks whose nodes are not known",
+			Threshold{Metric: "n", Equal: at(0)},
+			[]metric.Measurement{
+				{Name: "n", Value: 1, From: &metric.Origin{}},
+				{Name: "n", Value: math.NaN(), From: &metric.Origin{Rank: 1}},
+				{Name: "n", Text: "w", Label: true, From: &metric.Origin{Rank: 2}},
+				{Name: "n", NotApplicable: true, From: &metric.Origin{Rank: 3}},
+			},
+			[]string{
+				"THRESHOLD n: n is 1 on rank 0, not equal to 0 | measurement, n [equal 0] value 1 by 0",
+				"METRIC_NOT_A_NUMBER n: n is NaN on rank 1, which satisfies no threshold | evidence, n [equal 0] by 1",
+				`METRIC_NOT_A_NUMBER n: n is "w" on rank 2, which is no number, and has to be equal to 0 | evidence, n [equal 0] (w) by 2`,
+				"THRESHOLD n: n was reported as n/a on rank 3, and has to be equal to 0 | evidence, n [equal 0] by 3",
+			},
+		},
+		{
 			"malformed",
 			Threshold{Metric: "n"},
 			[]metric.Measurement{value("n", 0)},
@@ -235,6 +261,8 @@ func TestMessages(t *testing.T) {
 // A threshold that n/a relaxes is not satisfied: it is not evaluated, and that is told.
 func TestRelaxed(t *testing.T) {
 	na := metric.Measurement{Name: "powerW", Unit: "W", NotApplicable: true}
+	onRank := na
+	onRank.From = &metric.Origin{Rank: 1, Node: "b"}
 	for _, tt := range []struct {
 		name      string
 		threshold Threshold
@@ -243,6 +271,9 @@ func TestRelaxed(t *testing.T) {
 	}{
 		{"n/a", Threshold{Metric: "powerW", Max: at(700), RequiredIfMeasurable: true, Note: "TDP"}, []metric.Measurement{na}, []NotEvaluated{
 			{"powerW", "max 700", "powerW was reported as n/a, and would have to be at most 700 (TDP)", "W", "TDP"},
+		}},
+		{"n/a of a rank", Threshold{Metric: "powerW", Max: at(700), RequiredIfMeasurable: true}, []metric.Measurement{onRank}, []NotEvaluated{
+			{"powerW", "max 700", "powerW was reported as n/a on rank 1 (b), and would have to be at most 700", "W", ""},
 		}},
 		{"a number", Threshold{Metric: "powerW", Max: at(700), RequiredIfMeasurable: true}, []metric.Measurement{value("powerW", 900)}, nil},
 		{"absent", Threshold{Metric: "powerW", Max: at(700), RequiredIfMeasurable: true}, nil, nil},

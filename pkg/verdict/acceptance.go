@@ -228,12 +228,16 @@ func outOfBounds(u *unit) (Verdict, bool) {
 }
 
 // short lists the violations by a value that was measured in full: not by one that
-// lacks a rank.
+// lacks a rank. What each rank is judged by alone lacks none.
 func (u *unit) short() []threshold.Violation {
+	lacking := map[string]bool{}
+	for _, v := range u.violations {
+		if v.Cause == threshold.CauseEvidence && !u.alone[v.Subject] {
+			lacking[v.Subject] = true
+		}
+	}
 	return slices.DeleteFunc(slices.Clone(u.violations), func(v threshold.Violation) bool {
-		return v.Cause != threshold.CauseMeasurement || slices.ContainsFunc(u.violations, func(w threshold.Violation) bool {
-			return w.Cause == threshold.CauseEvidence && w.Subject == v.Subject
-		})
+		return v.Cause != threshold.CauseMeasurement || lacking[v.Subject]
 	})
 }
 

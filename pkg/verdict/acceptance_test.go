@@ -154,6 +154,118 @@ func TestAcceptanceNeedsANumber(t *testing.T) {
 	})
 }
 
+// report makes a rank report a metric: in bounds of at least 0, or in one of the ways
+// that are no such value.
+func report(r *evidence.Rank, how string) {
+	m := metric.Reading{Name: "wanted", Source: metric.SourceKeyValue, Text: how}
+	switch how {
+	case "silent":
+		return
+	case "good":
+		m.Value = 1
+	case "low":
+		m.Value = -1
+	case "n/a":
+		m.NotApplicable = true
+	case "word":
+		m.Label = true
+	case "NaN":
+		r.Problems = append(slices.Clone(r.Problems), metric.Problem{Code: metric.CodeNotANumber, Name: m.Name, Source: m.Source, Message: "NaN"})
+		return
+	}
+	r.Readings = append(slices.Clone(r.Readings), m)
+}
+
+func drawReports(t *rapid.T) (Expectation, evidence.Evidence, []string) {
+	x, e := drawRunners(t)
+	zero := 0.0
+	x.Baseline, x.SkipMetrics = false, false
+	x.Thresholds = append(x.Thresholds, threshold.Threshold{Metric: "wanted", Min: &zero})
+	if rapid.Bool().Draw(t, "declared") {
+		x.Metrics = append(x.Metrics, metric.Spec{Name: "wanted", Required: rapid.Bool().Draw(t, "wanted is required")})
+	}
+	var hows []string
+	for i := range e.Ranks {
+		how := rapid.SampledFrom([]string{"silent", "good", "good", "low", "n/a", "word", "NaN"}).Draw(t, "reports")
+		hows = append(hows, how)
+		report(&e.Ranks[i], how)
+	}
+	return x, e, hows
+}
+
+// Each rank that reported anything of a metric without an aggregate has to satisfy the
+// threshold on it, those that do not are named, and silence is none of them as long as
+// one rank reported.
+func TestEveryRankHasToSatisfy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x, e, hows := drawReports(t)
+		if x.Scope == scopePair {
+			x.Scope = "group"
+		}
+		var bad []int
+		reported := 0
+		for i, how := range hows {
+			r := &e.Ranks[i]
+			r.State, r.Outcome, r.ExitCode = evidence.RankEnded, evidence.OutcomeExited, 0
+			r.Problems = slices.DeleteFunc(r.Problems, func(p metric.Problem) bool { return len(p.Rows) > 0 }) // which may be anything
+			switch how {
+			case "silent":
+			case "good":
+				reported++
+			default:
+				bad = append(bad, i)
+			}
+		}
+		v := Judge(x, e)
+		if v.Word == Pass && len(bad)+reported == 0 || v.Word == Pass && len(bad) > 0 {
+			t.Fatalf("PASS of %v", hows)
+		}
+		if v.Word != Fail {
+			return
+		}
+		var named []int
+		for _, w := range v.Violations {
+			switch {
+			case w.Metric != "wanted":
+			case w.Rank != nil:
+				named = append(named, *w.Rank)
+			case len(hows) > 1 && len(bad)+reported > 0:
+				t.Fatalf("%v: nobody is named by %+v", hows, w)
+			}
+		}
+		slices.Sort(named)
+		if len(hows) == 1 {
+			bad = nil
+		}
+		if !slices.Equal(bad, named) {
+			t.Fatalf("%v: ranks %v are named: %+v", hows, named, v.Violations)
+		}
+	})
+}
+
+// That one more rank reports what is no value in bounds never improves a verdict,
+// however ranks ended.
+func TestABadReportNeverImprovesAcceptance(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x, e, hows := drawReports(t)
+		i := rapid.IntRange(0, len(hows)-1).Draw(t, "rank")
+		if hows[i] != "silent" || x.Scope == scopePair && i == 1 { // the client takes the place of its server
+			return
+		}
+		worse := e
+		worse.Ranks = slices.Clone(e.Ranks)
+		how := rapid.SampledFrom([]string{"low", "n/a", "word", "NaN"}).Draw(t, "bad")
+		report(&worse.Ranks[i], how)
+		before, after := Judge(x, e), Judge(x, worse)
+		if severity(after.Word) < severity(before.Word) {
+			t.Fatalf("%v: rank %d reports %s, and %v (%s) became %v (%s)", hows, i, how, before.Word, before.Rule, after.Word, after.Rule)
+		}
+		if after.Word == Pass && x.Scope != scopePair {
+			t.Fatalf("%v and %s of rank %d: PASS", hows, how, i)
+		}
+	})
+}
+
 // A rank that ended well is never blamed.
 func TestAcceptanceBlamesNoCleanRank(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"assay/pkg/evidence"
+	"assay/pkg/metric"
 )
 
 // evidenceCase is one file of testdata/evidence.
@@ -30,7 +31,7 @@ type wanted struct {
 	Reasons      []Reason `json:"reasons,omitempty"`
 	Warnings     []Reason `json:"warnings,omitempty"`
 	Measurements []string `json:"measurements,omitempty"` // "model/name=value unit"
-	Violations   []string `json:"violations,omitempty"`   // "cause: subject [bound] value unit"
+	Violations   []string `json:"violations,omitempty"`   // "cause: subject [bound] value unit by rank 1 (node)"
 	NotEvaluated []string `json:"not_evaluated,omitempty"`
 }
 
@@ -98,7 +99,11 @@ func summary(v Verdict) wanted {
 		} else if v.Text != "" {
 			text += " " + strconv.Quote(v.Text)
 		}
-		w.Violations = append(w.Violations, strings.TrimSpace(text+" "+v.Unit))
+		text = strings.TrimSpace(text + " " + v.Unit)
+		if v.Rank != nil {
+			text += " by " + metric.Origin{Rank: *v.Rank, Node: v.Node}.String()
+		}
+		w.Violations = append(w.Violations, text)
 	}
 	for _, n := range v.NotEvaluated {
 		w.NotEvaluated = append(w.NotEvaluated, fmt.Sprintf("%s [%s]: %s", n.Metric, n.Bound, n.Message))

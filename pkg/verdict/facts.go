@@ -30,6 +30,8 @@ type facts struct {
 	notes      []Reason // what never decides: unknown words, post-scripts, ranks nobody expected
 
 	measurements []metric.Measurement
+	judged       []metric.Measurement // what thresholds are compared with
+	alone        map[string]bool      // the metrics by which each rank is judged by itself
 	violations   []threshold.Violation
 	relaxed      []threshold.NotEvaluated
 	problems     []Reason // readings that are none, disagreements, bad results files

@@ -1,11 +1,13 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
 	"assay/pkg/evidence"
+	"assay/pkg/metric"
 	"assay/pkg/phrase"
 )
 
@@ -57,15 +59,11 @@ func (f *facts) heard() []fault {
 
 // rankName is how messages call a rank: "rank 1 (node-b)".
 func rankName(r evidence.Rank) string {
-	node := r.Node
-	if node == "" {
-		node = r.Host
-	}
-	if node == "" {
-		return fmt.Sprintf("rank %d", r.Rank)
-	}
-	return fmt.Sprintf("rank %d (%s)", r.Rank, node)
+	return metric.Origin{Rank: r.Rank, Node: nodeOf(r)}.String()
 }
+
+// nodeOf is where a rank ran, as far as that is known.
+func nodeOf(r evidence.Rank) string { return cmp.Or(r.Node, r.Host) }
 
 // fault says what is wrong with a rank, nil when it ended clean or when there is
 // nothing to say of a rank of a job that never was.

@@ -114,7 +114,9 @@ func (f *facts) missing(t threshold.Threshold, gaps []gap, who reporters) []thre
 			Code: CodeMetricAbsent, Subject: t.Metric, Cause: threshold.CauseEvidence, Metric: t.Metric, Bound: t.Spelled(), Note: t.Note,
 			Message: fmt.Sprintf("%s: %s has no usable value, and %s has to be %s", g.name, g.row.Place, t.Metric, t.Bounds()),
 		}
-		if f.applies(t, g, who) && !slices.Contains(out, why) {
+		told := func(v threshold.Violation) bool { return v.Message == why.Message }
+		if f.applies(t, g, who) && !slices.ContainsFunc(out, told) {
+			why.By(f.origin(f.ranks[g.rank]))
 			out = append(out, why)
 		}
 	}

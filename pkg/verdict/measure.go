@@ -17,7 +17,7 @@ func (f *facts) measure() {
 	readings := make([]metric.RankReadings, len(f.ranks))
 	var gaps []gap
 	for i, r := range f.ranks {
-		readings[i].Rank = r.Rank
+		readings[i].Rank, readings[i].Node = r.Rank, nodeOf(r)
 		if left(r) {
 			whole, cut := f.whole(r)
 			readings[i].Readings = whole
@@ -26,7 +26,8 @@ func (f *facts) measure() {
 	}
 	var problems []metric.Problem
 	f.measurements, problems = metric.Aggregate(f.x.Metrics, readings)
-	who := newReporters(readings, f.ranks, gaps)
+	f.judge(readings)
+	who := newReporters(f.everyRank(), readings, f.ranks, gaps)
 	notNumbers := f.rankProblems(who)
 	for _, p := range problems {
 		spec := f.spec(p)
@@ -46,6 +47,36 @@ func (f *facts) measure() {
 		f.nothingToViolate()
 	}
 	f.declaredResults()
+}
+
+// judge finds what the thresholds are compared with.
+func (f *facts) judge(readings []metric.RankReadings) {
+	f.judged, f.alone = f.measurements, map[string]bool{}
+	if !f.everyRank() {
+		return
+	}
+	f.judged = metric.Each(f.x.Metrics, readings)
+	for _, m := range f.judged {
+		p := metric.Problem{Name: m.Name, Model: m.Model, Source: m.Source}
+		if f.spec(p).Aggregate == "" {
+			f.alone[problemReason(p, "").Subject] = true
+		}
+	}
+}
+
+// everyRank reports whether each rank has to satisfy the thresholds on a metric that
+// nothing is declared of: what is accepted is every part of the hardware, and the
+// number of one rank says nothing about the others. A link is judged by its client.
+func (f *facts) everyRank() bool {
+	return f.x.Contract == ContractAcceptance && f.world > 1 && !f.pair()
+}
+
+// origin names a rank, unless it is the only one.
+func (f *facts) origin(r evidence.Rank) *metric.Origin {
+	if f.world < 2 {
+		return nil
+	}
+	return &metric.Origin{Rank: r.Rank, Node: nodeOf(r)}
 }
 
 // spec is how the metric of a problem is declared.
@@ -68,7 +99,7 @@ func (f *facts) rankProblems(who reporters) []metric.Problem {
 		}
 		for _, p := range r.Problems {
 			named := p
-			named.Message = rankName(r) + ": " + p.Message
+			named.Message, named.From = rankName(r)+": "+p.Message, f.origin(r)
 			gated := p.Name != "" || p.Source == metric.SourcePerformance
 			switch {
 			case p.Code == CodeMetricNotANumber && gated && who.counts(r.Rank, f.spec(p), p.Model, p.Source, p.Name != ""):
@@ -98,13 +129,13 @@ func (f *facts) compare(notNumbers []metric.Problem, gaps []gap, who reporters) 
 				}
 			}
 		}
-		for _, v := range threshold.Check(t, f.measurements) {
+		for _, v := range threshold.Check(t, f.judged) {
 			if v.Code == CodeMetricAbsent && gated {
 				continue // it was reported, and is no number
 			}
 			f.violations = append(f.violations, v)
 		}
-		f.relaxed = append(f.relaxed, threshold.Relaxed(t, f.measurements)...)
+		f.relaxed = append(f.relaxed, threshold.Relaxed(t, f.judged)...)
 		f.violations = append(f.violations, missing...)
 		for _, why := range threshold.Unsound(t, metric.SpecFor(f.x.Metrics, t.Metric, "")) {
 			f.notes = append(f.notes, Reason{CodeThreshold, t.Metric, why.Message})
@@ -194,6 +225,7 @@ func (f *facts) numbers() int {
 func (f *facts) violate(p metric.Problem, v threshold.Violation) {
 	r := problemReason(p, "")
 	v.Code, v.Subject, v.Message, v.Text = r.Code, r.Subject, r.Message, p.Text
+	v.By(p.From)
 	if v.Metric == "" {
 		v.Metric = r.Subject
 	}

@@ -9,12 +9,13 @@ import (
 // from a source: the one whose word counts when no aggregate is declared. n/a is
 // nothing to say, for what another rank measured counts before it.
 type reporters struct {
+	every   bool              // it is every rank whose word counts
 	metrics map[[2]string]int // by name and model
 	sources map[metric.Source]int
 }
 
-func newReporters(readings []metric.RankReadings, ranks []evidence.Rank, gaps []gap) reporters {
-	who := reporters{map[[2]string]int{}, map[metric.Source]int{}}
+func newReporters(every bool, readings []metric.RankReadings, ranks []evidence.Rank, gaps []gap) reporters {
+	who := reporters{every, map[[2]string]int{}, map[metric.Source]int{}}
 	for _, r := range readings {
 		for _, m := range r.Readings {
 			lower(who.sources, m.Source, r.Rank)
@@ -53,7 +54,7 @@ func (who reporters) counts(rank int, spec metric.Spec, model string, source met
 	switch {
 	case spec.Aggregate == metric.AggregateRoot:
 		return rank == 0
-	case spec.Aggregate != "":
+	case spec.Aggregate != "" || who.every:
 		return true
 	case !sure:
 		return rank == who.sources[source]
