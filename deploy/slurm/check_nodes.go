@@ -12,6 +12,9 @@ import (
 	"assay/pkg/spelling"
 )
 
+// namedNodes is the subject of findings about the nodes that a run names.
+const namedNodes = "nodes"
+
 // nodeFindings say whether the partitions and nodes that some entries ask for
 // exist and are enough.
 func nodeFindings(w wish, st site) []deploy.Finding {
@@ -26,7 +29,7 @@ func nodeFindings(w wish, st site) []deploy.Finding {
 	}
 	found = append(found, listed("nodelist", w.Nodelist, w, st.groups.value)...)
 	if len(w.named) > 0 {
-		found = append(found, present("nodes", "--nodes", w.named, w, st.groups.value)...)
+		found = append(found, present(namedNodes, "--nodes", w.named, w, st.groups.value)...)
 	}
 	return append(found, listed("exclude", w.Exclude, w, st.groups.value)...)
 }
@@ -269,7 +272,12 @@ func present(field, what string, hosts []string, w wish, groups []nodeGroup) []d
 		found = append(found, fault(field, fmt.Sprintf("%s: %s names %s, which partition %s does not have", w.who(), what, hostlist.Compress(elsewhere), w.Partition), "sinfo -N lists the nodes"))
 	}
 	if len(away) > 0 {
-		found = append(found, warning(field, fmt.Sprintf("%s: %s names %s, which take no jobs now: it would wait", w.who(), what, strings.Join(away, ", ")), "choose others"))
+		says := fmt.Sprintf("%s: %s names %s, which take no jobs now", w.who(), what, strings.Join(away, ", "))
+		if field == namedNodes && w.Reservation == "" { // a reservation for maintenance lets in who has it
+			found = append(found, fault(field, says, "leave them out, or bring them back: sinfo -R says why they are away"))
+		} else {
+			found = append(found, warning(field, says+": it would wait", "choose others"))
+		}
 	}
 	return found
 }

@@ -144,7 +144,7 @@ func TestNamedNodes(t *testing.T) {
 		"ok: 3 of 4 nodes can take jobs (1 drained*)",
 		`problem: entry "e": --nodes names node9, which no partition has; sinfo -N lists the nodes`,
 		`problem: entry "e": --nodes names old1, which partition main does not have`,
-		`warning: entry "e": --nodes names node3 (drained), which take no jobs now: it would wait`,
+		`problem: entry "e": --nodes names node3 (drained), which take no jobs now; leave them out`,
 	})
 	al := alloc{id: "7", nodes: "node[1-2]"}
 	wantFindings(t, insideFindings(al, ws[:1], told[string]{"RUNNING", nil}), []string{
