@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -45,18 +46,20 @@ func (c *Claims) Claim(target, runID string, nodes []string, force bool) (forced
 		return nil, err
 	}
 	var overlaps []string
+	var first string
 	for _, o := range others {
 		shared := slices.DeleteFunc(slices.Clone(o.Nodes), func(n string) bool { return !slices.Contains(nodes, n) })
 		if len(shared) == 0 {
 			continue
 		}
+		first = cmp.Or(first, o.RunID)
 		forced = append(forced, o.Dir)
 		overlaps = append(overlaps, fmt.Sprintf("run %s uses %s", o.RunID, hostlist.Compress(shared)))
 	}
 	if len(overlaps) > 0 && !force {
 		return nil, exitcode.Errorf(exitcode.Invalid,
 			"two runs never share a node, and %s; wait for it, end it with: assay cancel %s, or go on all the same with --force",
-			strings.Join(overlaps, ", "), others[0].RunID)
+			strings.Join(overlaps, ", "), first)
 	}
 	return forced, c.claims.Add(rundir.Claim{RunID: runID, Target: target, Nodes: nodes})
 }
