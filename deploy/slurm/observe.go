@@ -101,6 +101,10 @@ func answer(r row) batch.Answer {
 	switch {
 	case st.phase == evidence.PhasePending && r.reason != "" && r.reason != "None":
 		a.Detail = "reason " + r.reason
+		// The nodes stand behind it where they are down or drained; without them others
+		// are only served first.
+		_, nodes, _ := strings.Cut(r.reason, "UnavailableNodes:")
+		a.Away = strings.TrimSpace(nodes) != ""
 	case strings.HasPrefix(r.state, word+" by "):
 		a.Detail = "by uid " + strings.TrimPrefix(r.state, word+" by ")
 	case r.state != word:

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,6 +102,7 @@ type liveJob struct {
 	UserID   number     `json:"user_id"`
 	State    stateWords `json:"job_state"`
 	Reason   string     `json:"state_reason"`
+	Details  string     `json:"state_description"` // the reason in full, or empty
 	Exit     exit       `json:"exit_code"`
 	Restarts number     `json:"restart_cnt"`
 	Submit   number     `json:"submit_time"`
@@ -111,7 +113,7 @@ type liveJob struct {
 func (j liveJob) row() row {
 	return row{
 		job: j.ID.text(), name: j.Name, user: j.UserID.text(), state: j.State.word(), exit: j.Exit.text(), submit: j.Submit.text(),
-		nodes: noList(j.Nodes), reason: j.Reason, restarts: int(j.Restarts.n),
+		nodes: noList(j.Nodes), reason: cmp.Or(j.Details, j.Reason), restarts: int(j.Restarts.n),
 	}
 }
 

@@ -64,6 +64,8 @@ type Answer struct {
 	Detail string         // of a job that is not known: what has its id instead
 	Bad    bool           // the word stands for a failure
 	Clean  bool           // ended, and every exit code that is known is 0
+	// Away says of a job that waits that nodes which it has to run on are down or drained.
+	Away bool
 	// Again says of a job that ended that the scheduler may start it again.
 	Again bool
 	// Draining says of a job that runs that its ranks have ended and the nodes are

@@ -243,6 +243,6 @@ func (v view) unknown() string {
 func (v view) observation(s source) evidence.Observation {
 	return evidence.Observation{
 		Source: s.name, Phase: s.Phase, Word: s.Word, Bad: s.Bad, Detail: s.Detail,
-		Restarts: s.Restarts, Earlier: s.Earlier, Nodes: s.Nodes,
+		Restarts: s.Restarts, Earlier: s.Earlier, Nodes: s.Nodes, Away: s.Away,
 	}
 }

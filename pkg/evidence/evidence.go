@@ -180,6 +180,9 @@ type Observation struct {
 	Word   string `json:"word,omitempty"`   // the target's own word: "RUNNING", "TIMEOUT" …
 	Bad    bool   `json:"bad,omitempty"`    // the word stands for a failure (TIMEOUT, NODE_FAIL …)
 	Detail string `json:"detail,omitempty"` // the target's own explanation
+	// Away says of a job that waits that nodes which it has to run on take no jobs: they
+	// are down or drained.
+	Away bool `json:"away,omitempty"`
 	// Ranks is what the target knows of single ranks that may have left no record:
 	// that their wrapper could not keep it. By rank; mostly empty.
 	Ranks map[int]string `json:"ranks,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"assay/pkg/hostlist"
 	"assay/pkg/manifest"
 	"assay/pkg/pairwise"
+	"assay/pkg/verdict"
 )
 
 // The scopes: what a verdict is about.
@@ -125,6 +126,11 @@ func (p *planner) place(job Job, u unit, several bool) Job {
 	if len(u.nodes) > 0 && job.Slurm != nil {
 		s := *job.Slurm
 		s.Nodelist = hostlist.Compress(u.nodes)
+		if s.Requeue == nil && job.Expect.Contract == verdict.ContractAcceptance {
+			// A start that lost its node is an attempt that could not be judged, and the
+			// job's retries say whether it is made again.
+			s.Requeue = new(bool)
+		}
 		job.Slurm = &s
 	}
 	if several {

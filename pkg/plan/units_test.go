@@ -149,3 +149,36 @@ func TestThresholdsByHardware(t *testing.T) {
 		}
 	}
 }
+
+// SLURM does not start an acceptance test on named nodes again by itself, unless the
+// manifest says so: the test's retries do.
+func TestRequeueOfNamedNodes(t *testing.T) {
+	for _, tt := range []struct {
+		contract, block string
+		nodes           []string
+		want            string
+	}{
+		{"acceptance", `{}`, []string{"a"}, "false"},
+		{"acceptance", `{"requeue": true}`, []string{"a"}, "true"},
+		{"acceptance", `{}`, nil, "as the site does"},
+		{"benchmark", `{}`, []string{"a"}, "as the site does"},
+	} {
+		m, err := manifest.Decode(fmt.Appendf(nil, `{"built_images": {"n": {}}, "context": {},
+			"built_models": {"n": {"name": "n", "command": ["true"], "scope": "node", "contract": %q}},
+			"deployment_config": {"target": "slurm", "slurm": %s}}`, tt.contract, tt.block))
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs, _, err := plan.Jobs(m, plan.Options{Nodes: tt.nodes, ManifestDir: "/m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := "as the site does"
+		if r := jobs[0].Slurm.Requeue; r != nil {
+			got = fmt.Sprint(*r)
+		}
+		if got != tt.want {
+			t.Errorf("contract %s, slurm %s on %q: %s, want %s", tt.contract, tt.block, tt.nodes, got, tt.want)
+		}
+	}
+}

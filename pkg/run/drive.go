@@ -81,6 +81,7 @@ type activeJob struct {
 	seen    evidence.Observation // the last that was told
 	unkept  bool                 // an observation could not be kept, which was told
 	pending time.Time            // since when it has been seen to wait, zero when it does not
+	away    time.Time            // since when it has been seen to wait for nodes that take no jobs
 	givenUp bool                 // it waited too long and was told to stop
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"assay/deploy"
 	"assay/pkg/evidence"
+	"assay/pkg/hostlist"
 	"assay/pkg/phrase"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
@@ -113,25 +114,50 @@ func newestStart(a plan.Attempt, o evidence.Observation) (plan.Attempt, error) {
 	return rundir.MakeRestart(a, o.Restarts)
 }
 
+// awayLimit is how long a job waits for the nodes that the run names while they take no
+// jobs: long enough for one that only lost its connection. A node that is merely busy is
+// waited for without a limit.
+const awayLimit = time.Minute
+
 // heedPending gives a job up that has waited for longer than it may.
 func (d *Driver) heedPending(ctx context.Context, f *flight, a *activeJob, o evidence.Observation) {
-	limit := time.Duration(a.attempt.Job.MaxPendingSeconds) * time.Second
-	if o.Phase != evidence.PhasePending {
-		a.pending = time.Time{}
+	job := a.attempt.Job
+	waits := o.Phase == evidence.PhasePending
+	waited := since(&a.pending, waits)
+	away := since(&a.away, waits && o.Away && len(job.Nodes) > 0)
+	limit := time.Duration(job.MaxPendingSeconds) * time.Second
+	if a.givenUp || f.stopping {
 		return
 	}
-	if a.pending.IsZero() {
-		a.pending = time.Now()
+	switch {
+	case limit > 0 && waits && waited >= limit:
+		d.endWait(ctx, f, a, fmt.Sprintf("it had waited for %s, the limit of max_pending", phrase.Seconds(limit.Seconds())), o)
+	case away >= awayLimit:
+		d.endWait(ctx, f, a, fmt.Sprintf("it had waited for %s for nodes that take no jobs, of %s", phrase.Seconds(awayLimit.Seconds()), hostlist.Compress(job.Nodes)), o)
 	}
-	if limit == 0 || a.givenUp || f.stopping || time.Since(a.pending) < limit {
-		return
+}
+
+// since counts how long something has been so without a break. begun is when that was
+// seen first, zero while it is not so.
+func since(begun *time.Time, is bool) time.Duration {
+	switch {
+	case !is:
+		*begun = time.Time{}
+		return 0
+	case begun.IsZero():
+		*begun = time.Now()
 	}
+	return time.Since(*begun)
+}
+
+// endWait ends a job that waits.
+func (d *Driver) endWait(ctx context.Context, f *flight, a *activeJob, why string, o evidence.Observation) {
 	if err := d.Target.Cancel(ctx, a.handle); err != nil {
 		d.notice("job %s has waited too long and could not be cancelled: %v", a.attempt.Job.ID, err)
 		return
 	}
 	a.givenUp = true
-	why := fmt.Sprintf("it had waited for %s, the limit of max_pending; %s said %s", phrase.Seconds(limit.Seconds()), o.Source, o.Word)
+	why += fmt.Sprintf("; %s said %s", o.Source, o.Word)
 	if o.Detail != "" {
 		why += " (" + o.Detail + ")"
 	}

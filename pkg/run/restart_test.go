@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -243,6 +244,45 @@ func TestMaxPending(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// A job waits for a minute at most for a node that the run names and that takes no jobs;
+// for others as long as it takes.
+func TestWaitsForANodeThatIsAway(t *testing.T) {
+	waiting := said(evidence.PhasePending, "PENDING", 0)
+	away := waiting
+	away.Away, away.Detail = true, "reason ReqNodeNotAvail, UnavailableNodes:n2"
+	for _, tt := range []struct {
+		name    string
+		nodes   []string
+		says    []evidence.Observation
+		givesUp bool
+	}{
+		{"named", []string{"n2"}, slices.Repeat([]evidence.Observation{away}, 2000), true},
+		{"not named", nil, slices.Repeat([]evidence.Observation{away}, 2000), false},
+		{"busy", []string{"n2"}, slices.Repeat([]evidence.Observation{waiting}, 2000), false},
+		{"away now and then", []string{"n2"}, slices.Repeat([]evidence.Observation{away, waiting}, 1000), false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			target := &staged{scripted: &scripted{write: passing(t)}, says: append(tt.says, said(evidence.PhaseEnded, "COMPLETED", 0))}
+			r := newRun(t, target, 1, "a")
+			a := first(t, r)
+			passing(t)(a)
+			a.Job.Nodes = tt.nodes
+			writeFile(t, filepath.Join(a.Dir, rundir.JobFile), a)
+			target.observe = func(context.Context) error {
+				if len(target.cancels) > 0 {
+					target.says = []evidence.Observation{said(evidence.PhaseEnded, "CANCELLED", 0)}
+				}
+				return nil
+			}
+			target.seen = map[string]int{}
+			rep, _, _ := drive(t, &Driver{Run: r, Target: target})
+			if got := len(target.cancels) > 0; got != tt.givesUp {
+				t.Errorf("%s: cancelled %q, verdict %s", tt.name, target.cancels, rep.Verdict)
+			}
+		})
+	}
 }
 
 // A job that waits, runs, and waits again has waited anew; and without a limit it
