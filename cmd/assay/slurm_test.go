@@ -105,11 +105,13 @@ func (s *session) write(name, text string) string {
 	return path
 }
 
-func (s *session) writeManifest(m object) {
+func (s *session) writeManifest(m object) { s.Helper(); s.writeJSON("m.json", m) }
+
+func (s *session) writeJSON(name string, value any) {
 	s.Helper()
-	data, err := json.Marshal(m)
+	data, err := json.Marshal(value)
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.write("m.json", string(data))
+	s.write(name, string(data))
 }
