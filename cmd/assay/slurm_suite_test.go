@@ -18,6 +18,7 @@ import (
 // TestSlurmSuite runs suites over named nodes of a real cluster, the shipped ones and
 // ones that go wrong, and looks at what a user gets and at what SLURM knows of it.
 func TestSlurmSuite(t *testing.T) {
+	t.Parallel()
 	bin, err := staticAssay()
 	if err != nil {
 		t.Fatal(err)
