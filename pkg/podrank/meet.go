@@ -60,7 +60,7 @@ func (p *inPod) meet(ctx context.Context, opt *rank.Options) *meeting {
 		return m
 	}
 	if p.rank != 0 && m.waits {
-		m.stay = knockLimit
+		m.stay = longest
 		return m
 	}
 	if p.rank != 0 {
@@ -112,27 +112,29 @@ func knock(ctx context.Context, addr, greeting string) {
 }
 
 func saidHello(ctx context.Context, addr, greeting string) bool {
-	answer, err := exchange(ctx, addr, greeting)
+	answer, _, err := exchange(ctx, addr, greeting)
 	return err == nil && answer == welcome
 }
 
 // welcome answers what wants no other answer.
 const welcome = "welcome\n"
 
-// exchange says a line at the door of rank 0 and returns the line that answers it.
-func exchange(ctx context.Context, addr, line string) (answer string, err error) {
+// exchange says a line at the door of rank 0. It returns the line that answers it, and
+// the address that the name of the door stands for.
+func exchange(ctx context.Context, addr, line string) (answer, at string, err error) {
 	conn, err := (&net.Dialer{Timeout: talkLimit}).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer func() { _ = conn.Close() }() // all that counts was said
 	if err := conn.SetDeadline(time.Now().Add(talkLimit)); err != nil {
-		return "", err
+		return "", "", err
 	}
 	if _, err := io.WriteString(conn, line); err != nil {
-		return "", err
+		return "", "", err
 	}
-	return bufio.NewReader(io.LimitReader(conn, maxKnock)).ReadString('\n')
+	answer, err = bufio.NewReader(io.LimitReader(conn, maxKnock)).ReadString('\n')
+	return answer, conn.RemoteAddr().String(), err
 }
 
 // receive lets the ranks come by until the door is closed.

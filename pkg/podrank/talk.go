@@ -33,7 +33,8 @@ type talk struct {
 	root  bool // this is rank 0
 	pair  bool // rank 0 is a server that wants to know when the others have ended
 	done  <-chan struct{}
-	addr  string // of the door
+	addr  string // of the door, by the name of rank 0
+	at    string // the same by its number, once it is known
 	hello string // how this rank greets, without the line end
 
 	own   rank.State
@@ -68,7 +69,7 @@ func (m *meeting) Tell(ctx context.Context, s rank.State) error {
 	}
 	line := m.hello + " " + tellWord + string(data) + "\n"
 	m.knocked = make(chan struct{})
-	if saidHello(ctx, m.addr, line) {
+	if answer, err := m.say(ctx, line); err == nil && answer == welcome {
 		close(m.knocked)
 		return nil
 	}
@@ -82,12 +83,11 @@ func (m *meeting) Tell(ctx context.Context, s rank.State) error {
 // insist says a line until it was heard, or until there is nobody to hear it.
 func (m *meeting) insist(ctx context.Context, line string) {
 	for gone := time.Now(); time.Since(gone) < goneAfter; {
-		answer, err := exchange(ctx, m.addr, line)
+		answer, err := m.say(ctx, line)
 		if err == nil && answer == welcome {
 			return
 		}
-		var name *net.DNSError
-		if !errors.Is(err, syscall.ECONNREFUSED) && (!errors.As(err, &name) || !name.IsNotFound) {
+		if !nobody(err) {
 			gone = time.Now() // somebody may be there
 		}
 		select {
@@ -96,6 +96,33 @@ func (m *meeting) insist(ctx context.Context, line string) {
 			return
 		}
 	}
+}
+
+// nobody reports whether an error means that nobody is behind the door.
+func nobody(err error) bool {
+	var name *net.DNSError
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.As(err, &name) && name.IsNotFound
+}
+
+// say says a line at the door. Where that is has to be looked up once: name servers of
+// clusters lose questions, and many ranks would ask them twice a second.
+func (m *meeting) say(ctx context.Context, line string) (answer string, err error) {
+	m.mu.Lock()
+	at := m.at
+	m.mu.Unlock()
+	if at != "" {
+		if answer, _, err = exchange(ctx, at, line); err == nil {
+			return answer, nil
+		}
+	}
+	answer, at, err = exchange(ctx, m.addr, line)
+	if err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at = at
+	return answer, nil
 }
 
 // Ask implements rank.Meeting.
@@ -108,7 +135,7 @@ func (m *meeting) Ask(ctx context.Context, n int) (rank.State, error) {
 	if n != 0 {
 		return rank.State{}, fmt.Errorf("rank %d has no door: only rank 0 can be asked", n)
 	}
-	answer, err := exchange(ctx, m.addr, m.hello+" "+askWord+"\n")
+	answer, err := m.say(ctx, m.hello+" "+askWord+"\n")
 	if err != nil {
 		return rank.State{}, err
 	}

@@ -162,11 +162,24 @@ func TestStrangersGetNoAnswer(t *testing.T) {
 		"assay 9999 job 1 ask\n", "assay 0123 job 0 ask\n", "assay 0123 job 2 ask\n", "assay 0123 job 1 asks\n", "assay 0123 job 1 tell {\n",
 		"assay 0123 job 1 tell\n", "assay 0123 job x tell {}\n",
 	} {
-		if answer, err := exchange(t.Context(), root.addr, words); err == nil {
+		if answer, _, err := exchange(t.Context(), root.addr, words); err == nil {
 			t.Errorf("%q is answered: %q", words, answer)
 		}
 	}
 	if len(root.told) > 0 {
 		t.Errorf("told %v", root.told)
 	}
+}
+
+// The name of rank 0 is looked up once, and again when nobody answers there.
+func TestNameIsLookedUpOnce(t *testing.T) {
+	port := freePort(t)
+	root, client := waiting(t, "pair", 0, 2, port), waiting(t, "pair", 1, 2, port)
+	wantState(t, client, 0, rank.State{Stage: rank.StageBegun, Node: "node0"})
+	door := client.addr
+	client.addr = "nowhere.invalid:1"
+	wantState(t, client, 0, rank.State{Stage: rank.StageBegun, Node: "node0"})
+	client.addr, client.at = door, "127.0.0.1:1"
+	tell(t, client, rank.State{Stage: rank.StageOver})
+	wantState(t, root, 1, rank.State{Stage: rank.StageOver})
 }
