@@ -50,7 +50,7 @@ type Image struct {
 // built is the part of the manifest that comes from the cards.
 type built struct {
 	images, models map[string]any
-	keys           map[string][]string // of the entries of each test of a suite
+	keys           map[string][]string // of the entries of each test of a suite, and of those that it lacks
 	succeeded      []any               // names of cards
 	failed         []any               // {model, architecture, error}
 	pushed         []any               // {image, registry_image, docker_sha}
@@ -77,6 +77,7 @@ func freeze(ctx context.Context, o Options, land landing) (built, error) {
 			if image.Err != nil {
 				good = false
 				b.fail(c, image)
+				b.miss(o.entries(c, image))
 				continue
 			}
 			for _, e := range o.entries(c, image) {

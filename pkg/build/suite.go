@@ -2,6 +2,7 @@ package build
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"assay/pkg/discover"
@@ -30,9 +31,19 @@ func (o Options) entries(c discover.Found, image Image) []entry {
 	return out
 }
 
+// miss keeps the keys that the entries of a failed image would have had: a test that
+// cannot run must not leave its suite, where nobody would miss it.
+func (b *built) miss(lost []entry) {
+	for _, e := range lost {
+		if !slices.Contains(b.keys[e.test], e.key) {
+			b.keys[e.test] = append(b.keys[e.test], e.key)
+		}
+	}
+}
+
 // suiteBlock is the suite as the manifest has it. keys are those of the entries of each
-// test: a test whose image failed has none, and one with an image for each of several
-// architectures has several.
+// test: one with an image for each of several architectures has several. The key of a
+// test whose image failed is that of no entry, by which a run is refused.
 func suiteBlock(s suite.Frozen, keys map[string][]string) map[string]any {
 	tests := []any{}
 	for _, t := range s.Tests {

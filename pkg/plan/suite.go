@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,7 +45,7 @@ func (p *planner) prepareSuite() []manifest.Entry {
 		e, known := entries[t.Key]
 		switch _, twice := p.tests[t.Key]; {
 		case !known:
-			p.refuse(manifest.TestPointer(i, "key"), "built_models has no entry %q", t.Key)
+			p.refuse(manifest.TestPointer(i, "key"), "%s", p.noEntry(t))
 			continue
 		case twice:
 			p.refuse(manifest.TestPointer(i, "key"), "%q is the key of two tests", t.Key)
@@ -63,6 +64,24 @@ func (p *planner) prepareSuite() []manifest.Entry {
 		}
 	}
 	return order
+}
+
+// noEntry says why a test cannot be run that has no entry.
+func (p *planner) noEntry(t manifest.Test) string {
+	var summary struct {
+		Failed []struct {
+			Model string `json:"model"`
+		} `json:"failed_builds"`
+	}
+	// What other tools keep there is not looked at.
+	if json.Unmarshal(p.m.Summary, &summary) != nil || len(summary.Failed) == 0 {
+		return fmt.Sprintf("built_models has no entry %q", t.Key)
+	}
+	var models []string
+	for _, f := range summary.Failed {
+		models = append(models, f.Model)
+	}
+	return fmt.Sprintf("test %s: its image was not built (failed_builds says why: %s); build again", t.Key, strings.Join(models, ", "))
 }
 
 func (p *planner) test(i int, t manifest.Test) test {
