@@ -63,7 +63,7 @@ func ends() map[string]func(*session) {
 		},
 		"time limit of the model": func(s *session) {
 			model := merge(entry(waitsFor("true")), object{"timeout": 1})
-			late := `RANK_TIMEOUT rank (0 \(node1\)|1 \(node2\)): .* ran past its time limit of 1 s`
+			late := `RANK_TIMEOUT rank (0 \(node1\)|1 \(node2\)): .* ran past its time limit of 1 s; it had been quiet for .*`
 			s.run(oneJob(2, model, on12())).is(3, "FAIL benchmark 5").
 				reasons(late, late, `SCHED_STATE squeue, sacct: .* said FAILED.*`)
 		},
