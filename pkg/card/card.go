@@ -49,6 +49,8 @@ type Card struct {
 	Ready       string                `json:"ready"` // what the other ranks of a pair or group wait for at its root
 	// ReadyTimeout is how long they wait, in seconds.
 	ReadyTimeout Int `json:"ready_timeout"`
+	// Linger is for how many seconds the server of a pair may go on after its client.
+	Linger Int `json:"linger"`
 }
 
 // Distributed is a distributed block.

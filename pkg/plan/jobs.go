@@ -139,7 +139,7 @@ func (p *planner) job(e manifest.Entry, t test) Job {
 	levels := p.levels(e)
 	scope := p.scope(e)
 	size := p.size(e, scope, levels)
-	p.checkScope(e, scope, size.nnodes)
+	p.checkScope(e, scope, size)
 	job := Job{
 		Key:   e.Key,
 		Model: e.Name,

@@ -6,12 +6,17 @@ import (
 	"strconv"
 	"strings"
 
+	"assay/pkg/card"
 	"assay/pkg/manifest"
 )
 
 // defaultReadyTimeout is how long ranks wait for the root of their pair or group, in
 // seconds.
 const defaultReadyTimeout = 120
+
+// DefaultLinger is for how many seconds the server of a pair may go on after its client
+// where the card does not say.
+const DefaultLinger = 2
 
 // The ways in which the root of a pair or group is seen to be ready for the others.
 const (
@@ -22,17 +27,23 @@ const (
 )
 
 // Ready is what the other ranks of a pair or group wait for at its root, before their
-// workloads start.
+// workloads start, and how long the server of a pair may outlive its client.
 type Ready struct {
 	Kind           string `json:"kind"`              // one of the Ready words
 	Port           int    `json:"port,omitempty"`    // ReadyTCP; 0: MASTER_PORT
 	Pattern        string `json:"pattern,omitempty"` // ReadyLine: a regular expression (RE2)
 	TimeoutSeconds int    `json:"timeout_seconds"`   // how long they wait
+	// LingerSeconds is how long the server of a pair may go on after its client has
+	// ended, before it is told to end; 0: DefaultLinger.
+	LingerSeconds int `json:"linger_seconds,omitempty"`
 }
 
 // ready reads what ranks wait for. Without a word of the card the client of a pair
 // waits until its server has started, and the ranks of a group for nothing.
 func (p *planner) ready(e manifest.Entry, job Job) *Ready {
+	if e.Linger.Set && job.Scope != scopePair {
+		p.warn(e.Pointer("linger"), "linger is not heeded: only the server of a pair is ended after its client, and this is of scope %s", job.Scope)
+	}
 	if e.Ready == "" && job.Scope != scopePair {
 		return nil
 	}
@@ -40,11 +51,9 @@ func (p *planner) ready(e manifest.Entry, job Job) *Ready {
 		p.warn(e.Pointer("ready"), "ready is not heeded: nobody waits in a job of one rank")
 		return nil
 	}
-	r := &Ready{Kind: ReadyStarted, TimeoutSeconds: defaultReadyTimeout}
-	if e.ReadyTimeout.Set {
-		if r.TimeoutSeconds = e.ReadyTimeout.Value; r.TimeoutSeconds < 1 || r.TimeoutSeconds > maxTimeout {
-			p.refuse(e.Pointer("ready_timeout"), "%d is no number of seconds from 1 to %d", r.TimeoutSeconds, maxTimeout)
-		}
+	r := &Ready{Kind: ReadyStarted, TimeoutSeconds: p.wholeSeconds(e.ReadyTimeout, defaultReadyTimeout, e.Pointer("ready_timeout"))}
+	if job.Scope == scopePair {
+		r.LingerSeconds = p.wholeSeconds(e.Linger, DefaultLinger, e.Pointer("linger"))
 	}
 	if e.Ready == "" {
 		return r
@@ -56,6 +65,17 @@ func (p *planner) ready(e manifest.Entry, job Job) *Ready {
 	}
 	r.Kind, r.Port, r.Pattern = parsed.Kind, parsed.Port, parsed.Pattern
 	return r
+}
+
+// wholeSeconds is a time that a card gives, or def when it does not.
+func (p *planner) wholeSeconds(n card.Int, def int, at string) int {
+	if !n.Set {
+		return def
+	}
+	if n.Value < 1 || n.Value > maxTimeout {
+		p.refuse(at, "%d is no number of seconds from 1 to %d", n.Value, maxTimeout)
+	}
+	return n.Value
 }
 
 // ParseReady reads tcp:PORT, tcp:MASTER_PORT, line:REGEX or file.

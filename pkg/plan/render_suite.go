@@ -67,4 +67,7 @@ func (d *description) readiness(r *Ready) {
 		}
 	}
 	d.line("waits", fmt.Sprintf("ranks other than 0 wait until %s, for up to %s", what, phrase.Seconds(float64(r.TimeoutSeconds))))
+	if r.LingerSeconds > 0 {
+		d.line("lingers", fmt.Sprintf("the server may go on for %s after its client has ended", phrase.Seconds(float64(r.LingerSeconds))))
+	}
 }

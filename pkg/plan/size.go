@@ -162,8 +162,10 @@ func (p *planner) scope(e manifest.Entry) string {
 	return e.Scope
 }
 
-// checkScope refuses a number of nodes that a scope cannot have.
-func (p *planner) checkScope(e manifest.Entry, scope string, nnodes int) {
+// checkScope refuses a number of nodes that a scope cannot have, and of ranks: with
+// several ranks on each node of a pair it would not be said which of them are its ends.
+func (p *planner) checkScope(e manifest.Entry, scope string, s size) {
+	nnodes := s.nnodes
 	found := fmt.Sprintf("this model has %d", nnodes)
 	if p.fixedNodes(scope) > 0 {
 		found = "--nodes names " + p.named()
@@ -177,6 +179,8 @@ func (p *planner) checkScope(e manifest.Entry, scope string, nnodes int) {
 		p.refuse(e.Pointer("scope"), "scope node needs exactly 1 node, and %s", found)
 	case scope == scopePair && len(p.opt.Nodes) == 1:
 		p.refuse(e.Pointer("scope"), "scope pair needs at least 2 nodes, and %s", found)
+	case scope == scopePair && s.ranksPerNode != 1:
+		p.refuse(e.Pointer("scope"), "scope pair has one rank on each of its 2 nodes, and this model has %d ranks a node; use scope group, or start the processes in the script", s.ranksPerNode)
 	}
 }
 

@@ -86,6 +86,8 @@ func TestUnitsRefused(t *testing.T) {
 		{"interlock of pair", "", "", plan.Options{Nodes: []string{"a", "b"}}, "test pair puts 2 nodes under load at the same time, and at most 1 may be"},
 		{"interlock of group", `, "max_concurrent_nodes": 2, "pairs": "ring"`, "", plan.Options{Nodes: abc}, "test group puts 3 nodes under load at the same time, and at most 2 may be (max_concurrent_nodes); raise it with --max-concurrent-nodes 3"},
 		{"another number", `, "max_concurrent_nodes": 9`, `, "distributed": {"nnodes": 3}`, plan.Options{Nodes: []string{"a", "b"}}, "/built_models/pair/distributed/nnodes: the model wants 3 nodes, and scope pair over --nodes a,b has 2"},
+		{"pair of several ranks a node", `, "max_concurrent_nodes": 9`, `, "distributed": {"nproc_per_node": 2}`, plan.Options{Nodes: []string{"a", "b"}}, "/built_models/pair/scope: scope pair has one rank on each of its 2 nodes, and this model has 2 ranks a node; use scope group, or start the processes in the script"},
+		{"no time to linger", `, "max_concurrent_nodes": 9`, `, "linger": 0`, plan.Options{Nodes: []string{"a", "b"}}, "/built_models/pair/linger: 0 is no number of seconds from 1 to 3153600000"},
 		{"unknown pair", `, "max_concurrent_nodes": 9`, "", plan.Options{Nodes: abc, Pairs: "a:z"}, `--pairs: the pair a:z names the node "z"`},
 		{"bad pairs of the suite", `, "max_concurrent_nodes": 9, "pairs": "some"`, "", plan.Options{Nodes: abc}, `/suite/pairs: "some" is no choice of pairs`},
 		{"node twice", `, "max_concurrent_nodes": 9`, "", plan.Options{Nodes: []string{"a", "a"}}, "--nodes: node a is named twice"},

@@ -261,24 +261,37 @@ func TestRootNeverBegins(t *testing.T) {
 	}
 }
 
-// A server that goes on is ended a while after its client, and one that ends by
-// itself meanwhile keeps its own end.
+// A server that goes on is ended a while after its client. How it ends counts, unless it
+// only does as it is told; and one that ends by itself meanwhile was not told.
 func TestServerIsReleased(t *testing.T) {
 	t.Parallel()
+	const on = "while :; do sleep 0.1; done"
+	client := "until [ -e $ASSAY_RESULTS_DIR/../../1/end.json ]; do sleep 0.1; done; "
+	told := "it ended so when it was told to, for whom it served had ended"
 	for name, tt := range map[string]struct {
 		server  string
+		linger  int
 		outcome evidence.Outcome
 		code    int
+		message string
 	}{
-		"lingers":     {"trap 'echo told; exit 9' TERM; while :; do sleep 0.1; done", evidence.OutcomeReleased, 0},
-		"is deaf":     {"trap '' TERM; while :; do sleep 0.1; done", evidence.OutcomeReleased, 0},
-		"ends itself": {"until [ -e $ASSAY_RESULTS_DIR/../../1/end.json ]; do sleep 0.1; done; exit 4", evidence.OutcomeExited, 4},
+		"does as it is told":    {on, 1, evidence.OutcomeReleased, 0, ""},
+		"ends well":             {"trap 'exit 0' TERM; " + on, 1, evidence.OutcomeReleased, 0, ""},
+		"says that it was told": {"trap 'exit 143' TERM; " + on, 1, evidence.OutcomeReleased, 0, ""},
+		"finds errors":          {"trap 'echo corrupt; exit 1' TERM; " + on, 1, evidence.OutcomeExited, 1, told},
+		"could not measure":     {"trap 'exit 3' TERM; " + on, 1, evidence.OutcomeExited, 3, told},
+		"says it was killed":    {"trap 'exit 137' TERM; " + on, 1, evidence.OutcomeExited, 137, told},
+		"crashes":               {"trap 'trap - ABRT; kill -ABRT $$' TERM; " + on, 1, evidence.OutcomeSignaled, 134, told},
+		"is deaf":               {"trap '' TERM; " + on, 1, evidence.OutcomeReleased, 0, "it had to be killed 1.00 s after it was told to end, for whom it served had ended"},
+		"ends itself":           {client + "exit 4", 0, evidence.OutcomeExited, 4, ""},
+		"still verifies":        {client + "sleep 2.5; exit 1", 60, evidence.OutcomeExited, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, c := newPair(t, plan.Ready{Kind: plan.ReadyStarted}, tt.server, "echo served; exit 1")
+			s, c := newPair(t, plan.Ready{Kind: plan.ReadyStarted, LingerSeconds: tt.linger}, tt.server, "echo served; exit 1")
+			s.attempt.KillGraceMS = 1000
 			se, ce := meet(t, s, c)
-			if se.Outcome != tt.outcome || se.ExitCode != tt.code || ce.ExitCode != 1 {
+			if se.Outcome != tt.outcome || se.ExitCode != tt.code || se.Message != tt.message || ce.ExitCode != 1 {
 				t.Errorf("server %+v, client %v %d", se, ce.Outcome, ce.ExitCode)
 			}
 			if tt.outcome == evidence.OutcomeReleased && se.ElapsedSeconds < 1 {

@@ -2,13 +2,11 @@ package rank
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
-	"assay/pkg/evidence"
 	"assay/pkg/phrase"
 	"assay/pkg/signame"
 )
@@ -55,7 +53,8 @@ type ending struct {
 	stopped  os.Signal // the wrapper was told to stop while it ran
 	timedOut bool
 	quiet    time.Duration // for how long nothing had been written when the time limit was reached
-	released bool          // ended because whom it served had ended
+	released bool          // told to end because whom it served had ended
+	killed   bool          // it had to be ended by KILL
 	left     int           // processes that had to be ended after it
 	immortal int           // processes that KILL did not end
 }
@@ -211,17 +210,6 @@ func (s *supervisor) stop(sig os.Signal) {
 	}
 }
 
-// letGo ends a process that is of no use any more.
-func (s *supervisor) letGo() {
-	s.release = nil
-	if s.told || s.main == nil {
-		return
-	}
-	s.ending.released, s.told = true, true
-	s.w.tree.signal(syscall.SIGTERM)
-	s.timer.Reset(s.w.grace)
-}
-
 // escalate acts when the timer runs out: the time limit, the grace, or a round
 // of KILL. It reports whether there is nothing more to do.
 func (s *supervisor) escalate() bool {
@@ -239,6 +227,7 @@ func (s *supervisor) escalate() bool {
 		return true
 	}
 	s.killing++
+	s.ending.killed = s.ending.killed || s.main != nil
 	s.w.tree.signal(syscall.SIGKILL)
 	s.timer.Reset(time.Second)
 	return false
@@ -261,50 +250,4 @@ func (s *supervisor) creditStopped() bool {
 func (w *wrapper) sweep(ctx context.Context) {
 	w.tree.spareNone()
 	w.noteLeft(w.watch(context.WithoutCancel(ctx), nil, 0, nil))
-}
-
-// noteLeft says what had to be ended, and what could not be.
-func (w *wrapper) noteLeft(e ending) {
-	if e.left > 0 {
-		w.note("%d process(es) were left behind and have been ended", e.left)
-	}
-	if e.immortal > 0 {
-		w.end.Message = sentence(w.end.Message, fmt.Sprintf("%d process(es) could not be killed on %s", e.immortal, w.end.Host))
-	}
-}
-
-// record turns the end of the workload into the outcome of the rank.
-func (w *wrapper) record(e ending, limit time.Duration) {
-	end := &w.end
-	switch {
-	case e.timedOut:
-		end.Outcome, end.ExitCode, end.QuietSeconds = evidence.OutcomeTimedOut, ExitTimeout, e.quiet.Seconds()
-		end.Message = sentence(end.Message, fmt.Sprintf("ended at its time limit of %v", limit))
-	case e.released:
-		end.Outcome, end.ExitCode = evidence.OutcomeReleased, 0
-		w.note("it was told to end, for whom it served had ended")
-	case e.stopped != nil:
-		end.Outcome, end.ExitCode, end.Signal = evidence.OutcomeStopped, signalExit(e.stopped), signame.Of(e.stopped)
-		end.Message = sentence(end.Message, "stopped by "+signame.Of(e.stopped))
-	case !e.ended:
-		end.Outcome, end.ExitCode = evidence.OutcomeUnknown, ExitTimeout
-	case e.status.Signaled():
-		end.Outcome, end.ExitCode = evidence.OutcomeSignaled, signalExit(e.status.Signal())
-		end.Signal = signame.Of(e.status.Signal())
-	default:
-		end.Outcome, end.ExitCode = evidence.OutcomeExited, e.status.ExitStatus()
-	}
-	if lost := w.pulse.stoppedFor(time.Now()); lost > 0 {
-		end.Message = sentence(end.Message, fmt.Sprintf("was stopped for %s while it ran, as by a scheduler that suspends a job; what was measured meanwhile means little",
-			phrase.Seconds(lost.Seconds())))
-	}
-	w.noteLeft(e)
-}
-
-// signalExit is the exit code that stands for a signal, as in shells.
-func signalExit(sig os.Signal) int {
-	if n, ok := sig.(syscall.Signal); ok {
-		return 128 + int(n)
-	}
-	return 128 + int(stopSignal)
 }

@@ -13,7 +13,7 @@ import (
 
 // replaced are the keys of a test that stand instead of the card's.
 func replaced() []string {
-	return []string{"args", "command", "timeout", "scope", "thresholds", "repeats", "retries", "ready", "ready_timeout"}
+	return []string{"args", "command", "timeout", "scope", "thresholds", "repeats", "retries", "ready", "ready_timeout", "linger"}
 }
 
 // filled are the keys of a suite that stand where neither a test nor its card says.

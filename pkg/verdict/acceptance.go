@@ -261,9 +261,10 @@ func notApplicable(u *unit) (Verdict, bool) {
 }
 
 // clientDecides drops what the server of a link reported of metrics that its client
-// reported too, unless the card says how they are put together.
+// reported too, unless the card says how they are put together. A link has one rank at
+// each end: among others none is the client.
 func (f *facts) clientDecides() {
-	if f.x.Contract != ContractAcceptance || !f.pair() || len(f.ranks) < 2 {
+	if f.x.Contract != ContractAcceptance || !f.pair() || len(f.ranks) != 2 {
 		return
 	}
 	type metricName struct{ name, model string }

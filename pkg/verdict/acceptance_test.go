@@ -283,3 +283,24 @@ func TestAcceptanceBlamesNoCleanRank(t *testing.T) {
 		}
 	})
 }
+
+// A link has one rank at each end: of others, none is its client.
+func TestOnlyTheClientOfALinkDecides(t *testing.T) {
+	for ranks, want := range map[int]Word{2: Pass, 4: Fail} {
+		x := Expectation{Contract: ContractAcceptance, Scope: "pair", WorldSize: ranks, Thresholds: []threshold.Threshold{{Metric: "gbps", Min: new(10.0)}}}
+		e := evidence.Evidence{Job: "link", Launch: evidence.Launch{State: evidence.LaunchSubmitted}, Scheduler: &evidence.Observation{Phase: evidence.PhaseEnded}}
+		for n := range ranks {
+			value := 20.0
+			if n == 0 {
+				value = 1
+			}
+			e.Ranks = append(e.Ranks, evidence.Rank{
+				Rank: n, State: evidence.RankEnded, Outcome: evidence.OutcomeExited,
+				Readings: []metric.Reading{{Name: "gbps", Value: value, Source: metric.SourceKeyValue}},
+			})
+		}
+		if v := Judge(x, e); v.Word != want {
+			t.Errorf("%d ranks: %v, want %v: %+v", ranks, v.Word, want, v)
+		}
+	}
+}
