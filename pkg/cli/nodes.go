@@ -93,7 +93,7 @@ func (a *app) resume(ctx context.Context, f runFlags) error {
 		return err
 	}
 	defer unlock()
-	jobs, err := run.Resume(r, t, f.force)
+	jobs, err := run.Resume(ctx, r, t, f.force)
 	if err != nil {
 		return err
 	}

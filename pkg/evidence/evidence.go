@@ -257,6 +257,14 @@ type Cancel struct {
 	Until map[string]int `json:"until,omitempty"`
 }
 
+// Cover has the request be about an attempt at a job, and those after it.
+func (c *Cancel) Cover(job string, attempt int) {
+	if c.Attempts == nil {
+		c.Attempts = map[string]int{}
+	}
+	c.Jobs, c.Attempts[job] = append(c.Jobs, job), attempt
+}
+
 // Covers says whether an attempt at a job fell under the request.
 func (c Cancel) Covers(job string, attempt int) bool {
 	if !slices.Contains(c.Jobs, job) || attempt < c.Attempts[job] {

@@ -6,6 +6,7 @@ import "assay/pkg/verdict"
 func ruleMeaning(rule string) string {
 	return map[string]string{
 		verdict.RulePending:        "the job has not ended",
+		verdict.RuleAttempts:       "the attempts at the job together do not come to a verdict",
 		verdict.RuleContract:       "the contract is not known",
 		verdict.RuleNoRanks:        "the job has no ranks",
 		verdict.RuleNotLaunched:    "nothing was measured, and the job was never launched or was cancelled",

@@ -1,8 +1,10 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"assay/deploy"
 	"assay/pkg/exitcode"
@@ -18,20 +20,15 @@ func runsOf(r *rundir.Run) string { return filepath.Dir(r.Dir) }
 // SKIP stays as it is. The caller holds the run's lock, and drives the run afterwards.
 // force says that it may use nodes of other active runs. It returns how many jobs are
 // going to run.
-func Resume(r *rundir.Run, t deploy.Target, force bool) (jobs int, err error) {
+func Resume(ctx context.Context, r *rundir.Run, t deploy.Target, force bool) (jobs int, err error) {
 	if err := reclaim(r, force); err != nil {
 		return 0, err
 	}
-	var again []int
-	for i, e := range r.Ledger.Jobs {
-		switch fold(r, e, judgeAttempts(r, e, true)).Verdict {
-		case verdict.Error:
-			again = append(again, i)
-		case verdict.Pending:
-			jobs++
-		case verdict.Unknown, verdict.Pass, verdict.Fail, verdict.NoMetric, verdict.Skip:
-		}
+	// First, so that the rows of what follows are never taken for written.
+	if err := r.ReopenPerf(); err != nil {
+		return 0, err
 	}
+	again, jobs := unjudged(r)
 	if err := r.LiftCancel(); err != nil {
 		return 0, exitcode.With(exitcode.Error, fmt.Errorf("that the run was cancelled could not be lifted: %w", err))
 	}
@@ -40,7 +37,7 @@ func Resume(r *rundir.Run, t deploy.Target, force bool) (jobs int, err error) {
 		e := r.Ledger.Jobs[i]
 		attempts := judgeAttempts(r, e, true)
 		for _, a := range attempts { // what it rests on must not change by what follows
-			if err := writeJobVerdict(r, a.job); err != nil {
+			if err := writeAttempt(r, a); err != nil {
 				return jobs, err
 			}
 		}
@@ -49,10 +46,27 @@ func Resume(r *rundir.Run, t deploy.Target, force bool) (jobs int, err error) {
 		}
 		jobs++
 	}
-	if len(again) == 0 {
-		return jobs, nil
+	return jobs, nil
+}
+
+// unjudged are the places in the ledger of the jobs that could not be judged and can be
+// run, and how many have not ended. One that is not begun since a suite stopped before
+// it would only be dropped again.
+func unjudged(r *rundir.Run) (again []int, pending int) {
+	o := newOrder(r.Ledger)
+	for i, e := range r.Ledger.Jobs {
+		attempts := judgeAttempts(r, e, true)
+		a, _ := planned(attempts)
+		switch word := fold(r, e, attempts).Verdict; word {
+		case verdict.Error:
+			again = append(again, i)
+		case verdict.Pending:
+			pending++
+		case verdict.Unknown, verdict.Pass, verdict.Fail, verdict.NoMetric, verdict.Skip:
+			o.settle(e, a.Job, word)
+		}
 	}
-	return jobs, r.ReopenPerf()
+	return slices.DeleteFunc(again, func(i int) bool { return o.halted(r.Ledger.Jobs[i]) }), pending
 }
 
 // reclaim claims the nodes of a run again.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,58 +18,65 @@ import (
 type judged struct {
 	attempt plan.Attempt
 	job     report.Job
+	// broken says that its files could not be read. The verdict is then what had been
+	// found before, or that; it is never written down.
+	broken bool
 }
 
-// starts lists the attempts at a job that were made, or are to be made, each by the
-// newest start of it. An error is about the newest.
-func starts(r *rundir.Run, e rundir.Entry) ([]plan.Attempt, error) {
-	last, err := r.LastAttempt(e.ID)
-	if err != nil {
-		return nil, err
-	}
-	var out []plan.Attempt
-	for n := 1; n <= max(last, 1); n++ {
-		dir := r.AttemptDir(e.ID, n)
-		a, err := rundir.ReadAttempt(dir)
-		if err != nil {
-			return out, fmt.Errorf("job %s: %w", e.ID, err)
+// judgeAttempts judges the attempts at a job that were made, or are to be made. kept
+// says that final verdicts which are on disk will do.
+func judgeAttempts(r *rundir.Run, e rundir.Entry, kept bool) []judged {
+	numbers, err := r.Attempts(e.ID)
+	if err != nil || len(numbers) == 0 {
+		if err == nil {
+			err = fmt.Errorf("%s has no attempt of it", r.Dir)
 		}
-		a.Dir = dir // it may have been moved or be mounted elsewhere since
-		if a.SubmittedAs != 0 && len(out) > 0 {
-			out[len(out)-1] = a // the scheduler started the one before again
+		return []judged{broken(r, e, 1, err)}
+	}
+	var out []judged
+	for _, n := range numbers {
+		t := judgeNumber(r, e, n, kept)
+		if t.attempt.SubmittedAs != 0 && len(out) > 0 {
+			out[len(out)-1] = t // the scheduler started the one before again
 			continue
 		}
-		out = append(out, a)
-	}
-	return out, nil
-}
-
-// judgeAttempts judges the attempts at a job. kept says that final verdicts which are
-// on disk will do.
-func judgeAttempts(r *rundir.Run, e rundir.Entry, kept bool) []judged {
-	attempts, err := starts(r, e)
-	var out []judged
-	for _, a := range attempts {
-		out = append(out, judged{a, judgeStart(r, e, a, kept)})
-	}
-	if err != nil {
-		n, _ := r.LastAttempt(e.ID) // 0 when that cannot be read either
-		out = append(out, judged{plan.Attempt{Number: n}, damaged(r, e, n, err)})
+		out = append(out, t)
 	}
 	return out
 }
 
-func judgeStart(r *rundir.Run, e rundir.Entry, a plan.Attempt, kept bool) report.Job {
+// judgeNumber judges one attempt directory.
+func judgeNumber(r *rundir.Run, e rundir.Entry, n int, kept bool) judged {
+	dir := r.AttemptDir(e.ID, n)
+	a, err := rundir.ReadAttempt(dir)
+	if err != nil {
+		return broken(r, e, n, err)
+	}
+	a.Dir = dir // it may have been moved or be mounted elsewhere since
 	if kept {
-		if old, err := readJobVerdict(r, a.Dir); err == nil && old != nil {
-			return *old
+		if old, err := readJobVerdict(r, dir); err == nil && old != nil {
+			return judged{attempt: a, job: *old}
 		}
 	}
 	j, err := judgeAttempt(r, a)
 	if err != nil {
-		return damaged(r, e, a.Number, err)
+		t := broken(r, e, n, err)
+		t.attempt = a
+		return t
 	}
-	return j
+	return judged{attempt: a, job: j}
+}
+
+// broken is an attempt whose files cannot be read: what had been found of it before
+// stands.
+func broken(r *rundir.Run, e rundir.Entry, n int, err error) judged {
+	t := judged{attempt: plan.Attempt{Number: n, Dir: r.AttemptDir(e.ID, n)}, broken: true}
+	if old, rerr := readJobVerdict(r, t.attempt.Dir); rerr == nil && old != nil {
+		t.job = *old
+		return t
+	}
+	t.job = damaged(r, e, n, err)
+	return t
 }
 
 // trials are the attempts as a policy sees them.
@@ -76,21 +84,44 @@ func trials(attempts []judged) []verdict.Trial {
 	out := make([]verdict.Trial, len(attempts))
 	for i, t := range attempts {
 		out[i] = verdict.Trial{
-			Attempt: t.attempt.Number, Trigger: t.attempt.Trigger, Word: t.job.Verdict, ElapsedSeconds: t.job.ElapsedSeconds,
-			Ended: slices.ContainsFunc(t.job.Reasons, func(r verdict.Reason) bool {
-				return r.Code == verdict.CodeCancelled || r.Code == verdict.CodeNotRun
-			}),
+			Attempt: t.attempt.Number, Trigger: t.attempt.Trigger, Word: t.job.Verdict, ElapsedSeconds: took(t.job),
+			Ended: slices.ContainsFunc(t.job.Reasons, func(r verdict.Reason) bool { return isFinal(r.Code) }),
 		}
 	}
 	return out
 }
 
+// isFinal says that an attempt which could not be judged for a reason is not made again:
+// a person ended it, or it may still appear.
+func isFinal(code string) bool {
+	return code == verdict.CodeCancelled || code == verdict.CodeNotRun || code == verdict.CodeLaunchUnknown
+}
+
+// took is how long the ranks of an attempt ran, in seconds. Where they report none, as
+// those without the wrapper, it is by the times of their begin and end, of which
+// Kubernetes counts whole seconds: at least one, so that a duration comes to an end.
+func took(j report.Job) float64 {
+	if j.ElapsedSeconds > 0 {
+		return j.ElapsedSeconds
+	}
+	return max(1, j.FinishedAt.Sub(j.StartedAt.Time).Seconds())
+}
+
 // policyOf is how often a job is run, by its attempts.
 func policyOf(attempts []judged) verdict.Policy {
-	if len(attempts) == 0 {
-		return verdict.Policy{}
+	a, _ := planned(attempts)
+	return a.Job.Policy
+}
+
+// planned is the newest of the attempts whose job file can be read: they are about the
+// same job.
+func planned(attempts []judged) (plan.Attempt, bool) {
+	for i := len(attempts) - 1; i >= 0; i-- {
+		if a := attempts[i].attempt; a.Job.ID != "" {
+			return a, true
+		}
 	}
-	return attempts[0].attempt.Job.Policy
+	return plan.Attempt{}, false
 }
 
 // fold makes the verdict on a job of those on its attempts.
@@ -110,6 +141,9 @@ func fold(r *rundir.Run, e rundir.Entry, attempts []judged) report.Job {
 		return j
 	}
 	lead := verdict.Reason{Subject: e.ID}
+	if j.Rule = verdict.RuleAttempts; s.Word == verdict.Pending {
+		j.Rule = verdict.RulePending
+	}
 	switch {
 	case s.Contradicts:
 		lead.Code, lead.Message = verdict.CodeContradiction, fmt.Sprintf("it passed %s, and then declared that it does not apply here", howOften(s.Passes))
@@ -164,7 +198,11 @@ func history(attempts []judged) []report.Attempt {
 
 // next is the attempt that follows others, for a reason.
 func next(r *rundir.Run, attempts []judged, trigger verdict.Trigger) (plan.Attempt, error) {
-	a := attempts[len(attempts)-1].attempt.Submitted()
+	a, ok := planned(attempts)
+	if !ok {
+		return a, errors.New("none of its job files can be read")
+	}
+	a = a.Submitted()
 	n, err := r.LastAttempt(a.Job.ID)
 	if err != nil {
 		return a, err

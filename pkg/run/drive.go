@@ -10,6 +10,7 @@ import (
 
 	"assay/deploy"
 	"assay/pkg/evidence"
+	"assay/pkg/phrase"
 	"assay/pkg/plan"
 	"assay/pkg/report"
 	"assay/pkg/rundir"
@@ -61,7 +62,8 @@ type flight struct {
 	queue    []rundir.Entry
 	active   []activeJob
 	order    order
-	cancel   *evidence.Cancel // asked for by a signal
+	judged   map[string][]judged // by job: the attempts that this driver has judged
+	cancel   *evidence.Cancel    // asked for by a signal
 	stopping bool
 	outcome  Outcome
 	failures int     // consecutive failures to ask the target
@@ -91,17 +93,20 @@ type activeJob struct {
 // with one job, or with keeping a record, is told and returned at the end; it
 // does not keep the driver from the other jobs.
 func (d *Driver) Drive(ctx context.Context) (Outcome, error) {
-	f := &flight{unsettled: map[string]error{}, looked: map[string]int{}, order: newOrder(d.Run.Ledger)}
+	f := &flight{unsettled: map[string]error{}, looked: map[string]int{}, judged: map[string][]judged{}, order: newOrder(d.Run.Ledger)}
 	d.resume(ctx, f)
 	for {
 		d.heedCancel(ctx, f)
-		d.dropHalted(f)
+		d.dropHalted(ctx, f)
 		stop := d.fill(ctx, f)
 		// Whoever cancels from outside reads the handles after writing the request: a
 		// job that was submitted meanwhile is seen there, or the request is seen here.
 		d.heedCancel(ctx, f)
 		if len(f.active) == 0 && len(f.queue) == 0 {
 			return f.outcome, errors.Join(f.errs...)
+		}
+		if !stop && len(f.active) == 0 && f.pick() < 0 {
+			return f.outcome, errors.Join(append(f.errs, fmt.Errorf("%s cannot begin, and nothing runs that they would wait for: %s", phrase.Count(len(f.queue), "job"), f.queue[0].ID))...)
 		}
 		ended := false
 		if !stop && len(f.active) > 0 {
@@ -142,7 +147,8 @@ func (d *Driver) heedCancel(ctx context.Context, f *flight) {
 	f.stopping = true
 	d.cancelAll(ctx, f)
 	for _, e := range f.queue {
-		d.failed(f, d.dropQueued(ctx, f, e, c.By))
+		d.failed(f, d.dropQueued(ctx, f, e, byPerson(c.By), true))
+		f.adrift(e)
 	}
 	f.queue = nil
 }
@@ -175,12 +181,17 @@ func cancelEach(ctx context.Context, t deploy.Target, handles []deploy.Handle) [
 	return errs
 }
 
-// dropQueued drops a job, unless it was submitted after all: that one is told to
-// stop. Where nobody can tell, its intent to be submitted stays for a later attach.
-func (d *Driver) dropQueued(ctx context.Context, f *flight, e rundir.Entry, by string) error {
+// byPerson says that a job is dropped since a person ended the run.
+func byPerson(by string) evidence.Launch {
+	return evidence.Launch{State: evidence.LaunchDropped, Detail: "the run was cancelled by " + by + " before the job was submitted"}
+}
+
+// dropQueued drops a job, unless it was submitted after all: that one goes on, or is told
+// to stop. Where nobody can tell, its intent to be submitted stays for a later attach.
+func (d *Driver) dropQueued(ctx context.Context, f *flight, e rundir.Entry, why evidence.Launch, stop bool) error {
 	ambiguous, unsettled := f.unsettled[e.ID]
 	if !unsettled {
-		return d.drop(f, e, by)
+		return d.dropFor(f, e, why)
 	}
 	a, _, err := lastAttempt(d.Run, e)
 	if err != nil {
@@ -192,6 +203,9 @@ func (d *Driver) dropQueued(ctx context.Context, f *flight, e rundir.Entry, by s
 		return err
 	case found:
 		d.adopt(ctx, f, a, h)
+		if !stop {
+			return nil
+		}
 		return d.Target.Cancel(ctx, h)
 	}
 	if done, err := d.finishForgotten(f, e, a); done {
@@ -200,14 +214,7 @@ func (d *Driver) dropQueued(ctx context.Context, f *flight, e rundir.Entry, by s
 	if ambiguous != nil {
 		return d.giveUp(f, e, a, ambiguous)
 	}
-	return d.drop(f, e, by)
-}
-
-// drop records that a job will not be submitted, since a person ended the run.
-func (d *Driver) drop(f *flight, e rundir.Entry, by string) error {
-	return d.dropFor(f, e, evidence.Launch{
-		State: evidence.LaunchDropped, Detail: "the run was cancelled by " + by + " before the job was submitted",
-	})
+	return d.dropFor(f, e, why)
 }
 
 // dropFor records that and why a job will not be submitted.

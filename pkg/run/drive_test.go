@@ -316,7 +316,7 @@ func TestFinalVerdictAndWeakerEvidence(t *testing.T) {
 func TestAmbiguousSubmissionThatIsNotFound(t *testing.T) {
 	target := &scripted{submit: map[string]error{"a": fmt.Errorf("%w: socket timed out", deploy.ErrAmbiguous)}}
 	rep, _, _ := drive(t, &Driver{Run: newRun(t, target, 1, "a"), Target: target})
-	if rep.Verdict != verdict.Error || rep.Jobs[0].Reasons[0].Code != verdict.CodeLaunchRefused || len(target.submits) != 0 {
+	if rep.Verdict != verdict.Error || rep.Jobs[0].Reasons[0].Code != verdict.CodeLaunchUnknown || len(target.submits) != 0 {
 		t.Errorf("verdict %s, reasons %+v, %d submissions", rep.Verdict, rep.Jobs[0].Reasons, len(target.submits))
 	}
 }

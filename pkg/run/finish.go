@@ -22,7 +22,7 @@ func Finish(r *rundir.Run, notice func(string)) (report.Run, error) {
 	for _, e := range r.Ledger.Jobs {
 		attempts := judgeAttempts(r, e, false)
 		for _, t := range attempts {
-			errs = append(errs, writeJobVerdict(r, t.job))
+			errs = append(errs, writeAttempt(r, t))
 		}
 		jobs = append(jobs, fold(r, e, attempts))
 	}
@@ -75,7 +75,7 @@ func appendPerf(r *rundir.Run, rep report.Run, notice func(string)) error {
 	if err != nil || rec.Done {
 		return err
 	}
-	rows, err := PerfRows(r, rep)
+	rows, attempts, err := perfRows(r, rep, rec.Attempts)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func appendPerf(r *rundir.Run, rep report.Run, notice func(string)) error {
 	if done.Torn != "" {
 		notice(fmt.Sprintf("%s ended in a row that its writer, killed in the middle, had not finished; that piece is now in %s", path, done.Torn))
 	}
-	rec.Done = true
+	rec.Done, rec.Attempts = true, attempts
 	return r.WritePerf(rec)
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"assay/pkg/collect"
@@ -138,8 +139,14 @@ func headerOf(r *rundir.Run, a plan.Attempt) report.JobHeader {
 
 // weaker says whether a new verdict rests on less evidence than the old one: a
 // verdict, once final, is not replaced because a file has become unreadable.
+//
+// Neither is it by a request to end the run that came later.
 func weaker(now, old report.Job) bool {
-	return now.Verdict == verdict.Pending || ended(now) < ended(old) || unreadable(now) > unreadable(old)
+	return now.Verdict == verdict.Pending || ended(now) < ended(old) || unreadable(now) > unreadable(old) || cancelled(now) && !cancelled(old)
+}
+
+func cancelled(j report.Job) bool {
+	return slices.ContainsFunc(slices.Concat(j.Reasons, j.Warnings), func(r verdict.Reason) bool { return r.Code == verdict.CodeCancelled })
 }
 
 // unreadable counts what of the evidence cannot be read.
@@ -176,9 +183,10 @@ type jobVerdict struct {
 	Job            report.Job `json:"job"`
 }
 
-func newJobVerdict(r *rundir.Run, j report.Job) jobVerdict {
+func newJobVerdict(r *rundir.Run, attemptDir string, j report.Job) jobVerdict {
 	l := r.Ledger
-	return jobVerdict{RunID: l.RunID, Nonce: l.Nonce, ManifestDigest: l.ManifestDigest, Attempt: j.Attempts, Job: j}
+	n, _ := strconv.Atoi(filepath.Base(attemptDir)) // 0 is no attempt
+	return jobVerdict{RunID: l.RunID, Nonce: l.Nonce, ManifestDigest: l.ManifestDigest, Attempt: n, Job: j}
 }
 
 // readJobVerdict returns the final verdict on an attempt, or nil when there is
@@ -197,11 +205,19 @@ func readJobVerdict(r *rundir.Run, attemptDir string) (*report.Job, error) {
 		return nil, nil
 	}
 	job := v.Job
-	want := newJobVerdict(r, job)
+	want := newJobVerdict(r, attemptDir, job)
 	if v.RunID != want.RunID || v.Nonce != want.Nonce || v.ManifestDigest != want.ManifestDigest || v.Attempt != want.Attempt {
 		return nil, nil
 	}
 	return &job, nil
+}
+
+// writeAttempt keeps the final verdict on an attempt.
+func writeAttempt(r *rundir.Run, t judged) error {
+	if t.broken {
+		return nil
+	}
+	return writeJobVerdict(r, t.job)
 }
 
 // writeJobVerdict keeps a final verdict beside its evidence. A job that has not
@@ -210,11 +226,12 @@ func writeJobVerdict(r *rundir.Run, j report.Job) error {
 	if j.Verdict == verdict.Pending {
 		return nil
 	}
-	data, err := json.MarshalIndent(newJobVerdict(r, j), "", "  ")
+	dir := filepath.Join(r.Dir, j.Directory)
+	data, err := json.MarshalIndent(newJobVerdict(r, dir, j), "", "  ")
 	if err != nil {
 		return err
 	}
-	return keep(filepath.Join(r.Dir, j.Directory, rundir.VerdictFile), append(data, '\n'), r.FileMode())
+	return keep(filepath.Join(dir, rundir.VerdictFile), append(data, '\n'), r.FileMode())
 }
 
 // keep makes a file durable unless it has these bytes already.

@@ -25,8 +25,12 @@ func (d *Driver) room(f *flight) bool {
 // heeded. stop says that the driver shall leave the jobs alone and return.
 func (d *Driver) fill(ctx context.Context, f *flight) (stop bool) {
 	for begun := time.Now(); d.room(f) && time.Since(begun) < fillFor; {
-		d.failed(f, d.launch(ctx, f, f.takeNext(f.pick())))
-		d.dropHalted(f)
+		e := f.takeNext(f.pick())
+		if err := d.launch(ctx, f, e); err != nil {
+			d.failed(f, err)
+			f.adrift(e)
+		}
+		d.dropHalted(ctx, f)
 		select {
 		case sig := <-d.Signals:
 			return d.onSignal(f, sig)
@@ -56,8 +60,10 @@ func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 			return err
 		}
 	}
+	f.order.occupy(a.Job)
 	intent := rundir.LaunchRecord{Launch: evidence.Launch{State: evidence.LaunchIntent}}
 	if err := d.Run.WriteLaunch(a.Dir, intent); err != nil {
+		f.order.vacate(e.ID)
 		return fmt.Errorf("job %s was not submitted: %w", e.ID, err)
 	}
 	h, err := d.Target.Submit(ctx, a)
@@ -70,6 +76,7 @@ func (d *Driver) launch(ctx context.Context, f *flight, e rundir.Entry) error {
 		}
 		return serr
 	case f.mayTryAgain(err):
+		f.order.vacate(e.ID) // nothing was submitted
 		f.again(e)
 		d.notice("job %s could not be submitted yet (%d in a row): %s", e.ID, f.unsubmitted, deploy.Said(err))
 		return nil
@@ -142,7 +149,7 @@ func (d *Driver) settle(ctx context.Context, f *flight, e rundir.Entry, a plan.A
 // does not know.
 func (d *Driver) giveUp(f *flight, e rundir.Entry, a plan.Attempt, ambiguous error) error {
 	why := fmt.Sprintf("%s; the target knows no such job, and it is not submitted again because it may still appear", deploy.Said(ambiguous))
-	return errors.Join(d.refuse(a, verdict.CodeLaunchRefused, why, nil), d.finish(f, e))
+	return errors.Join(d.refuse(a, verdict.CodeLaunchUnknown, why, nil), d.finish(f, e))
 }
 
 // refuse records that a job was not launched; h is what there is of it all the

@@ -46,7 +46,6 @@ func (d *Driver) observe(ctx context.Context, f *flight) (ended, stop bool) {
 			continue
 		}
 		ended = true
-		f.order.vacate(a.attempt.Job)
 		j, err := d.conclude(f, f.order.entries[a.attempt.Job.ID])
 		d.failed(f, err)
 		if err == nil {

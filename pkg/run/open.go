@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -215,8 +216,13 @@ func Cancel(ctx context.Context, r *rundir.Run, t deploy.Target, c evidence.Canc
 		_, dir, err := lastAttempt(r, e)
 		if err == nil {
 			var final *report.Job
-			if final, err = readJobVerdict(r, dir); final == nil || fold(r, e, judgeAttempts(r, e, true)).Verdict == verdict.Pending {
-				c.Jobs = append(c.Jobs, e.ID)
+			final, err = readJobVerdict(r, dir)
+			number, _ := strconv.Atoi(filepath.Base(dir))
+			switch {
+			case final == nil:
+				c.Cover(e.ID, number)
+			case fold(r, e, judgeAttempts(r, e, true)).Verdict == verdict.Pending:
+				c.Cover(e.ID, number+1) // the one that is due
 			}
 		}
 		errs = append(errs, err)

@@ -12,21 +12,36 @@ import (
 // PerfRows returns the rows of perf.csv that a run gives: at least one for every
 // attempt that has ended.
 func PerfRows(r *rundir.Run, rep report.Run) ([]perfcsv.Row, error) {
+	rows, _, err := perfRows(r, rep, nil)
+	return rows, err
+}
+
+// perfRows are the rows of the attempts that are not among those which are in already,
+// and the names of all attempts.
+func perfRows(r *rundir.Run, rep report.Run, in []string) (rows []perfcsv.Row, attempts []string, err error) {
 	data, err := r.Manifest()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	m, err := manifest.Decode(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s of the run: %w", rundir.ManifestFile, err)
+		return nil, nil, fmt.Errorf("%s of the run: %w", rundir.ManifestFile, err)
+	}
+	known := make(map[string]bool, len(in))
+	for _, name := range in {
+		known[name] = true
 	}
 	entries := make(map[string]manifest.Entry, len(m.Models))
 	for _, e := range m.Models {
 		entries[e.Key] = e
 	}
-	var rows []perfcsv.Row
 	for _, entry := range r.Ledger.Jobs {
 		for _, t := range judgeAttempts(r, entry, true) {
+			name := fmt.Sprintf("%s/%d", entry.ID, t.attempt.Number)
+			attempts = append(attempts, name)
+			if known[name] {
+				continue
+			}
 			e := entries[t.job.Key]
 			f := perfcsv.FactsOf(e.Card, t.attempt.Job) // without its job file a job still has its card
 			fillImage(&f, m.Images[t.job.Key])
@@ -35,7 +50,7 @@ func PerfRows(r *rundir.Run, rep report.Run) ([]perfcsv.Row, error) {
 			rows = append(rows, perfcsv.Rows(rep, t.job, f)...)
 		}
 	}
-	return rows, nil
+	return rows, attempts, nil
 }
 
 func fillImage(f *perfcsv.Facts, image manifest.Image) {

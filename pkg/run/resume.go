@@ -19,7 +19,10 @@ import (
 // submitted and those that were. One that cannot be sorted keeps no other from it.
 func (d *Driver) resume(ctx context.Context, f *flight) {
 	for _, e := range d.Run.Ledger.Jobs {
-		d.failed(f, d.resumeJob(ctx, f, e))
+		if err := d.resumeJob(ctx, f, e); err != nil {
+			d.failed(f, err)
+			f.adrift(e)
+		}
 	}
 }
 
@@ -38,12 +41,13 @@ func (d *Driver) resumeJob(ctx context.Context, f *flight, e rundir.Entry) error
 	}
 	switch {
 	case final != nil:
-		return d.goOn(f, e, judgeAttempts(d.Run, e, true))
+		return d.goOn(f, e, d.attempts(f, e))
 	case launch.State == evidence.LaunchIntent:
 		err := d.findLost(ctx, f, e, a)
 		if !errors.Is(err, deploy.ErrUnavailable) {
 			return err
 		}
+		f.order.occupy(a.Job) // it may run
 		f.settleLater(e, nil) // to be asked again, before anything is submitted
 		d.notice("%v", err)
 	case launch.Handle != nil:

@@ -260,35 +260,29 @@ func TestResumeAfterAKill(t *testing.T) {
 	}
 }
 
-// What was cancelled, or could not be judged, is run when a person asks for that; what
-// has its verdict keeps it.
+// What could not be judged is run when a person asks for that; what has its verdict
+// keeps it.
 func TestResumeRunsWhatWasNotJudged(t *testing.T) {
-	target := &played{t: t, exits: map[string][]int{"a": {1}, "b": {3, 0}}}
-	r, err := suiteRun(t, target, t.TempDir(), Input{}, jobOf("a", nil), jobOf("b", func(j *plan.Job) { j.Stage = 1 }), jobOf("c", func(j *plan.Job) { j.Stage = 2 }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.WriteCancel(evidence.Cancel{By: "SIGINT", Jobs: []string{"c"}}); err != nil {
-		t.Fatal(err)
-	}
-	// The driver heeds the request before it submits anything.
+	target := &played{t: t, exits: map[string][]int{"a": {1}, "b": {3, 0}, "c": {3, 0}}}
+	r := mustRun(t, target, Input{}, jobOf("a", nil), jobOf("b", func(j *plan.Job) { j.Stage = 1 }), jobOf("c", func(j *plan.Job) { j.Stage = 2 }))
 	rep := playOut(t, target, r)
-	if got := summary(rep); !strings.HasSuffix(got, "c ERROR") {
+	if got := summary(rep); got != "FAIL: a FAIL, b ERROR, c ERROR" {
 		t.Fatal(got)
 	}
 	before := rep.Jobs[0]
-	jobs, err := Resume(r, target, false)
-	if err != nil {
-		t.Fatal(err)
+	jobs, err := Resume(t.Context(), r, target, false)
+	if jobs != 2 || err != nil {
+		t.Fatal(jobs, err)
 	}
 	rep = playOut(t, target, r)
-	if rep.Jobs[2].Verdict != verdict.Pass || rep.Jobs[2].History[1].Trigger != verdict.TriggerResume {
-		t.Errorf("%d jobs, then %s: %+v", jobs, summary(rep), rep.Jobs[2].History)
+	if got := summary(rep); got != "FAIL: a FAIL, b PASS, c PASS" || rep.Jobs[2].History[1].Trigger != verdict.TriggerResume {
+		t.Errorf("%s: %+v", got, rep.Jobs[2].History)
 	}
-	if before.Verdict == verdict.Fail {
-		if d := cmp.Diff(before, rep.Jobs[0]); d != "" {
-			t.Errorf("what was judged changed:\n%s", d)
-		}
+	if d := cmp.Diff(before, rep.Jobs[0]); d != "" {
+		t.Errorf("what was judged changed:\n%s", d)
+	}
+	if d := cmp.Diff([]string{"a/1", "b/1", "c/1", "b/2", "c/2"}, target.log); d != "" {
+		t.Error(d)
 	}
 	if again := Judge(r); cmp.Diff(rep, again) != "" {
 		t.Errorf("judged again:\n%s", cmp.Diff(rep, again))

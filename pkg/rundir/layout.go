@@ -18,6 +18,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -65,17 +66,29 @@ func RankDir(attemptDir string, rank int) string {
 	return filepath.Join(attemptDir, "ranks", strconv.Itoa(rank))
 }
 
-// LastAttempt is the number of the newest attempt of a job, 0 when there is none.
-func (r *Run) LastAttempt(job string) (int, error) {
+// Attempts are the numbers of the attempts of a job that have a directory, in their
+// order. A number may be missing: a scheduler may start a job again twice before
+// anybody looks.
+func (r *Run) Attempts(job string) ([]int, error) {
 	entries, err := os.ReadDir(filepath.Join(r.Dir, "jobs", job))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, err
+		return nil, err
 	}
-	last := 0
+	var numbers []int
 	for _, e := range entries {
 		if n, err := strconv.Atoi(e.Name()); err == nil && e.IsDir() {
-			last = max(last, n)
+			numbers = append(numbers, n)
 		}
 	}
-	return last, nil
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+// LastAttempt is the number of the newest attempt of a job, 0 when there is none.
+func (r *Run) LastAttempt(job string) (int, error) {
+	numbers, err := r.Attempts(job)
+	if err != nil || len(numbers) == 0 {
+		return 0, err
+	}
+	return numbers[len(numbers)-1], nil
 }

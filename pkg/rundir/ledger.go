@@ -45,7 +45,6 @@ type Ledger struct {
 	Jobs           []Entry   `json:"jobs"`
 
 	Suite    string   `json:"suite,omitempty"`                // name of the suite; empty: there is none
-	Baseline bool     `json:"baseline,omitempty"`             // nothing is gated, in every job
 	Nodes    []string `json:"nodes,omitempty"`                // that the run was told to use, and claims
 	MaxNodes int      `json:"max_concurrent_nodes,omitempty"` // nodes under load at the same time; 0: no limit
 	// Forced are the runs that used some of the nodes when this one was started all
@@ -103,6 +102,9 @@ type PerfRecord struct {
 	Path   string `json:"path"`
 	Done   bool   `json:"done"`
 	Offset int64  `json:"offset"` // size of the file before the append; rows of this run can only lie behind it
+	// Attempts are those whose rows are in, as job/number: they are never added again,
+	// whatever is learnt of them later.
+	Attempts []string `json:"attempts,omitempty"`
 }
 
 // Run is an open run directory.

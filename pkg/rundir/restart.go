@@ -27,7 +27,15 @@ func MakeRestart(submitted plan.Attempt, n int) (plan.Attempt, error) {
 	if n <= 0 {
 		return a, nil
 	}
-	if _, err := os.Stat(filepath.Join(a.Dir, JobFile)); err == nil {
+	switch there, err := ReadAttempt(a.Dir); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return a, err
+	case there.SubmittedAs != a.SubmittedAs:
+		// It was made meanwhile, as one of its own: what this start leaves is nothing of it.
+		return a, fmt.Errorf("attempt %d of job %s is not the restart of attempt %d that was to be recorded there: attempt %[3]d had its verdict before it was started again",
+			a.Number, a.Job.ID, submitted.Number)
+	default:
 		return a, nil
 	}
 	info, err := os.Stat(submitted.Dir)
@@ -50,7 +58,9 @@ func MakeRestart(submitted plan.Attempt, n int) (plan.Attempt, error) {
 	if err := durable.WriteFile(filepath.Join(tmp, JobFile), data, mode&0o660); err != nil {
 		return a, err
 	}
-	if err := os.Rename(tmp, a.Dir); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Rename(tmp, a.Dir); errors.Is(err, fs.ErrExist) {
+		return MakeRestart(submitted, n) // whoever made it was faster
+	} else if err != nil {
 		return a, err
 	}
 	return a, durable.SyncDir(filepath.Dir(a.Dir))

@@ -57,6 +57,9 @@ func (f *facts) launchReasons() []Reason {
 		if why == "" {
 			why = "it does not say why"
 		}
+		if code == CodeLaunchUnknown {
+			return []Reason{{code, f.e.Job, "it is not known whether the job was submitted: " + why}}
+		}
 		if code != CodeLaunchRefused {
 			return []Reason{{code, f.e.Job, "the job was not launched: " + why}}
 		}

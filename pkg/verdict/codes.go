@@ -17,6 +17,7 @@ const (
 	CodeRestarted          = "RESTARTED"
 	CodeLaunchRefused      = "LAUNCH_REFUSED"
 	CodeLaunchPending      = "LAUNCH_PENDING"
+	CodeLaunchUnknown      = "LAUNCH_UNKNOWN"
 	CodeImage              = "IMAGE"
 	CodeEnvFile            = "ENV_FILE"
 	CodeModule             = "MODULE"
@@ -66,6 +67,7 @@ func ReasonCodes() []CodeRow {
 		{CodeSchedUnknown, "the target uses a state word that is not known, or has no such job any more; nothing is concluded from it"},
 		{CodeRestarted, "the scheduler started the job again after a start of it had ended; only the newest start is judged"},
 		{CodeLaunchRefused, "the target, or the node, refused to launch the job"},
+		{CodeLaunchUnknown, "the submission had no answer, and the target knows no such job; it is never submitted again, because it may still appear"},
 		{CodeLaunchPending, "the job has not been launched, or has not ended"},
 		{CodeImage, "the container image cannot be had"},
 		{CodeEnvFile, "the env_file failed on the node"},

@@ -86,6 +86,9 @@ func TestEveryRuleHasACase(t *testing.T) {
 		decided[c.Want.Rule]++
 	}
 	for name, value := range constants(t) {
+		if name == "RuleAttempts" { // it puts verdicts together; see TestPolicy
+			continue
+		}
 		if strings.HasPrefix(name, "Rule") && decided[value] == 0 {
 			t.Errorf("no case is decided by %s (%s)", name, value)
 		}

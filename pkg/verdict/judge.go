@@ -9,6 +9,7 @@ import (
 // The rules that decide a verdict, as Verdict.Rule names them.
 const (
 	RulePending      = "pending"                 // not ended
+	RuleAttempts     = "attempts"                // several attempts, put together
 	RuleContract     = "contract"                // a contract that is not known
 	RuleNoRanks      = "no ranks"                // nobody was expected to report
 	RuleNotLaunched  = "benchmark 1"             // nothing measured, never launched or cancelled

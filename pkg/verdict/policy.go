@@ -1,5 +1,7 @@
 package verdict
 
+import "slices"
+
 // Policy says how often a job is run. The zero value is once.
 type Policy struct {
 	Repeats         int `json:"repeats,omitempty"`          // how often it has to pass; 0: once
@@ -30,10 +32,14 @@ type Trial struct {
 }
 
 // Next says whether another attempt is due after trials, in the order in which they
-// were made, and why. A FAIL is never made again, neither is a SKIP or a NO_METRIC.
+// were made, and why. After a FAIL none ever is, neither is one after a SKIP or a
+// NO_METRIC.
 func (p Policy) Next(trials []Trial) (Trigger, bool) {
 	if len(trials) == 0 {
 		return TriggerFirst, true
+	}
+	if firstFail(trials) >= 0 { // also one that was learnt of late
+		return TriggerFirst, false
 	}
 	switch last := trials[len(trials)-1]; last.Word {
 	case Error:
@@ -49,6 +55,11 @@ func (p Policy) Next(trials []Trial) (Trigger, bool) {
 	case Unknown, Fail, NoMetric, Skip, Pending:
 	}
 	return TriggerFirst, false
+}
+
+// firstFail is the place of the first trial that failed, -1 when none did.
+func firstFail(trials []Trial) int {
+	return slices.IndexFunc(trials, func(t Trial) bool { return t.Word == Fail })
 }
 
 // Remaining is how many seconds of the duration are left after trials.
@@ -81,7 +92,8 @@ func passed(trials []Trial) (n int, elapsed float64) {
 }
 
 // Settle says what the attempts at a job come to: the word, and which of them decides
-// it. Repeats have to pass all: one that does not, decides. A job of which another
+// it. Repeats have to pass all: a FAIL decides wherever it stands, else the last trial
+// does. A job of which another
 // attempt is due is pending, and when stopped says that none will be made, ERROR. A job
 // that passed and then declares itself not applicable contradicts itself, which is
 // ERROR too.
@@ -91,6 +103,10 @@ func (p Policy) Settle(trials []Trial, stopped bool) Settled {
 		return s
 	}
 	s.Passes, s.ElapsedSeconds = passed(trials)
+	if fail := firstFail(trials); fail >= 0 && trials[s.Decides].Word != Pending { // else something still runs
+		s.Word, s.Decides = Fail, fail
+		return s
+	}
 	last := trials[s.Decides].Word
 	_, due := p.Next(trials)
 	switch {

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -43,6 +44,9 @@ func TestPolicy(t *testing.T) {
 		{"time of what is no pass does not count", Policy{DurationSeconds: 20, Retries: 1}, trials(Error, Pass), TriggerDuration, true, Pending},
 		{"ended by a person", Policy{Retries: 5}, []Trial{{Word: Error, Ended: true}}, TriggerRetry, false, Error},
 		{"resumed with new retries", Policy{Retries: 1}, []Trial{{Word: Error}, {Word: Error}, {Word: Error, Trigger: TriggerResume}}, TriggerRetry, true, Pending},
+		{"a fail that was learnt of late", Policy{Retries: 3}, trials(Fail, Pass), "", false, Fail},
+		{"a fail before an error", Policy{Retries: 3}, trials(Fail, Error), "", false, Fail},
+		{"a fail before what has not ended", Policy{Retries: 3}, trials(Fail, Pending), "", false, Pending},
 		{"not ended", Policy{Repeats: 2}, trials(Pass, Pending), "", false, Pending},
 		{"nothing was run", Policy{}, nil, "", true, Error},
 	} {
@@ -99,6 +103,25 @@ func TestPolicyPassesOnlyWhatPassed(t *testing.T) {
 		}
 		if word == Pass && (passes < max(1, p.Repeats) || passes*10 < p.DurationSeconds) {
 			t.Fatalf("PASS of %+v by %+v", p, done)
+		}
+	})
+}
+
+// Whatever the attempts came to, in whatever order, and however late it was learnt: one
+// that failed is never hidden by another, and neither is one made after it.
+func TestPolicyNeverHidesAFail(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := Policy{Repeats: rapid.IntRange(0, 3).Draw(t, "repeats"), Retries: rapid.IntRange(0, 3).Draw(t, "retries")}
+		words := rapid.SliceOfN(rapid.SampledFrom([]Word{Pass, Error, Fail, Skip, NoMetric, Pending}), 1, 6).Draw(t, "words")
+		all := trials(words...)
+		_, due := p.Next(all)
+		s := p.Settle(all, rapid.Bool().Draw(t, "stopped"))
+		running := words[len(words)-1] == Pending
+		if slices.Contains(words, Fail) && (due || !running && (s.Word != Fail || all[s.Decides].Word != Fail)) {
+			t.Fatalf("%v: due %v, %+v", words, due, s)
+		}
+		if s.Word == Pass && (words[len(words)-1] != Pass || s.Passes < max(1, p.Repeats)) {
+			t.Fatalf("%v: %+v", words, s)
 		}
 	})
 }
