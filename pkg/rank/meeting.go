@@ -74,7 +74,7 @@ func (w *wrapper) meeting() Meeting {
 	if w.options.Meeting != nil {
 		return w.options.Meeting
 	}
-	return &shared{attempt: w.attempt, rank: w.rank, mode: w.fileMode, host: w.end.Host}
+	return &shared{attempt: w.attempt, rank: w.rank, mode: w.fileMode, kernel: ownKernel()}
 }
 
 // tell lets the others know how far the rank is. What they do not learn now they

@@ -58,11 +58,7 @@ type readiness struct {
 // watchForReady prepares rank 0 of a pair or group to see when the others may begin.
 // Nothing of it has run yet. It reports false when the workload must not start.
 func (w *wrapper) watchForReady(ctx context.Context) bool {
-	if !w.meets() {
-		return true
-	}
-	w.tell(ctx, State{Stage: StageBegun})
-	if w.rank != 0 {
+	if !w.meets() || w.rank != 0 {
 		return true
 	}
 	r := &readiness{spec: *w.attempt.Job.Ready, matched: make(chan struct{}), path: w.file(rundir.ReadyFile)}

@@ -235,7 +235,7 @@ func TestOtherEndIsKilled(t *testing.T) {
 	server := s.begin()
 	kill := func(f *fixture, cmd *exec.Cmd) {
 		t.Helper()
-		waitFor(t, filepath.Join(f.dir(), rundir.BeginFile))
+		waitFor(t, filepath.Join(f.dir(), rundir.StateFile))
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}

@@ -182,6 +182,7 @@ func (w *wrapper) steps(ctx context.Context) {
 			"there is no room for the evidence in %s, so nothing was started: %v", w.dir, w.noRoom)
 		return
 	}
+	w.tell(ctx, State{Stage: StageBegun})
 	env, ok := w.environment(ctx)
 	if !ok || !w.awaitRoot(ctx) {
 		return
