@@ -93,9 +93,10 @@ func (p *inPod) meet(ctx context.Context, opt *rank.Options) *meeting {
 // greeting is what a rank says at the door.
 func (p *inPod) greeting(rank int) string { return fmt.Sprintf("%s%d\n", p.calling(), rank) }
 
-// calling is how all that ranks of the job say begins.
+// calling is how all that ranks of an attempt say begins. On the network of the hosts,
+// pods of an earlier attempt may still find the door of a later one.
 func (p *inPod) calling() string {
-	return fmt.Sprintf("assay %s %s ", p.attempt.Nonce, p.attempt.Job.ID)
+	return fmt.Sprintf("assay %s %s %d ", p.attempt.Nonce, p.attempt.Job.ID, p.attempt.Number)
 }
 
 // knock comes by at rank 0, whose process may start later than its name is there.

@@ -14,7 +14,7 @@ import (
 )
 
 func member(n, world int) *inPod {
-	return &inPod{rank: n, o: Options{Err: os.Stderr}, attempt: plan.Attempt{Nonce: "0123", Job: plan.Job{ID: "job", WorldSize: world}}}
+	return &inPod{rank: n, o: Options{Err: os.Stderr}, attempt: plan.Attempt{Nonce: "0123", Number: 2, Job: plan.Job{ID: "job", WorldSize: world}}}
 }
 
 func open(t *testing.T, n, world, port int, stay time.Duration) (*meeting, *rank.Options) {
@@ -86,7 +86,7 @@ func TestStrangersDoNotCount(t *testing.T) {
 	port := freePort(t)
 	root, _ := open(t, 0, 2, port, time.Minute)
 	addr := "127.0.0.1:" + strconv.Itoa(port)
-	for _, words := range []string{"", "\n", "assay 9999 job 1\n", "assay 0123 other 1\n", "assay 0123 job x\n", "assay 0123 job 1 2\n"} {
+	for _, words := range []string{"", "\n", "assay 9999 job 2 1\n", "assay 0123 other 2 1\n", "assay 0123 job 2 x\n", "assay 0123 job 2 1 2\n", "assay 0123 job 1 1\n", "assay 0123 job 1\n"} {
 		if saidHello(t.Context(), addr, words) {
 			t.Errorf("%q is welcome", words)
 		}

@@ -159,8 +159,8 @@ func TestStrangersGetNoAnswer(t *testing.T) {
 	port := freePort(t)
 	root := waiting(t, "pair", 0, 2, port)
 	for _, words := range []string{
-		"assay 9999 job 1 ask\n", "assay 0123 job 0 ask\n", "assay 0123 job 2 ask\n", "assay 0123 job 1 asks\n", "assay 0123 job 1 tell {\n",
-		"assay 0123 job 1 tell\n", "assay 0123 job x tell {}\n",
+		"assay 9999 job 2 1 ask\n", "assay 0123 job 2 0 ask\n", "assay 0123 job 2 2 ask\n", "assay 0123 job 2 1 asks\n", "assay 0123 job 2 1 tell {\n",
+		"assay 0123 job 2 1 tell\n", "assay 0123 job 2 x tell {}\n", "assay 0123 job 1 1 tell {}\n",
 	} {
 		if answer, _, err := exchange(t.Context(), root.addr, words); err == nil {
 			t.Errorf("%q is answered: %q", words, answer)
@@ -182,4 +182,21 @@ func TestNameIsLookedUpOnce(t *testing.T) {
 	client.addr, client.at = door, "127.0.0.1:1"
 	tell(t, client, rank.State{Stage: rank.StageOver})
 	wantState(t, root, 1, rank.State{Stage: rank.StageOver})
+}
+
+// A client of an earlier attempt, which ends late, does not release the server of the
+// next one.
+func TestEarlierAttemptIsAStranger(t *testing.T) {
+	port := freePort(t)
+	root, late := waiting(t, "pair", 0, 2, port), waiting(t, "pair", 1, 2, port)
+	earlier := member(1, 2)
+	earlier.attempt.Number--
+	late.hello = strings.TrimSuffix(earlier.greeting(1), "\n")
+	if s, err := late.Ask(t.Context(), 0); err == nil {
+		t.Errorf("it is answered: %+v", s)
+	}
+	tell(t, late, rank.State{Stage: rank.StageOver})
+	late.leave()
+	late.linger(t.Context(), nil)
+	wantState(t, root, 1, rank.State{})
 }
