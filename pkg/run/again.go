@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"assay/deploy"
@@ -12,18 +11,17 @@ import (
 	"assay/pkg/verdict"
 )
 
-// runsOf is the directory that a run is below.
-func runsOf(r *rundir.Run) string { return filepath.Dir(r.Dir) }
-
 // Resume makes ready what a run has not judged: a request to end it is lifted, and each
 // job whose verdict is ERROR gets another attempt. What is PASS, FAIL, NO_METRIC or
 // SKIP stays as it is. The caller holds the run's lock, and drives the run afterwards.
 // force says that it may use nodes of other active runs. It returns how many jobs are
 // going to run.
 func Resume(ctx context.Context, r *rundir.Run, t deploy.Target, force bool) (jobs int, err error) {
-	if err := reclaim(r, force); err != nil {
+	claims, _, err := reclaim(ctx, r, force)
+	if err != nil {
 		return 0, err
 	}
+	defer claims.Release()
 	// First, so that the rows of what follows are never taken for written.
 	if err := r.ReopenPerf(); err != nil {
 		return 0, err
@@ -67,22 +65,4 @@ func unjudged(r *rundir.Run) (again []int, pending int) {
 		}
 	}
 	return slices.DeleteFunc(again, func(i int) bool { return o.halted(r.Ledger.Jobs[i]) }), pending
-}
-
-// reclaim claims the nodes of a run again.
-func reclaim(r *rundir.Run, force bool) error {
-	if len(r.Ledger.Nodes) == 0 {
-		return nil
-	}
-	claims, err := HoldClaims(runsOf(r))
-	if err != nil {
-		return err
-	}
-	defer claims.Release()
-	forced, err := claims.Claim(r.Ledger.Target, r.Ledger.RunID, r.Ledger.Nodes, force)
-	if err != nil || len(forced) == 0 {
-		return err
-	}
-	r.Ledger.Forced = append(r.Ledger.Forced, forced...)
-	return r.Commit()
 }

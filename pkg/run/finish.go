@@ -31,11 +31,11 @@ func Finish(r *rundir.Run, notice func(string)) (report.Run, error) {
 	if rep.Pending() > 0 {
 		return rep, errors.Join(errs...)
 	}
+	// A report that cannot be written keeps no rows from perf.csv.
+	errs = append(errs, writeReports(r, rep), appendPerf(r, rep, notice))
 	if err := Unclaim(r); err != nil {
 		notice(fmt.Sprintf("the nodes of the run could not be given free at once, which the next run does: %v", err))
 	}
-	// A report that cannot be written keeps no rows from perf.csv.
-	errs = append(errs, writeReports(r, rep), appendPerf(r, rep, notice))
 	return rep, errors.Join(errs...)
 }
 

@@ -251,41 +251,27 @@ func (p *Prepared) Create(ctx context.Context, s Settings, t deploy.Target) (*ru
 	if _, err := os.Lstat(filepath.Join(runs, l.RunID)); err == nil {
 		return nil, exists(runs, l.RunID)
 	}
-	claims, err := p.claim(runs, &l, s.Force)
+	l.Nodes = p.Nodes
+	r, err := p.create(ctx, runs, l, t)
 	if err != nil {
 		return nil, err
 	}
-	defer claims.Release()
-	r, err := p.create(ctx, runs, l, t)
-	if err != nil && len(l.Nodes) > 0 {
-		_ = claims.claims.Drop(l.RunID) // else it is seen that it has no ledger
+	// Last, so that others wait for nothing but the ledger.
+	claims, forced, err := claim(ctx, r, s.Force)
+	if err != nil {
+		_ = os.RemoveAll(r.Dir) // nothing was run
+		return nil, err
 	}
-	return r, err
+	defer claims.Release()
+	r.Ledger.Forced = forced
+	return r, exitcode.With(exitcode.Error, r.Commit())
 }
 
 func exists(runs, id string) error {
 	return exitcode.Errorf(exitcode.Invalid, "there is a run %q in %s already; give another --run-id", id, runs)
 }
 
-// claim notes which nodes the run uses. Others cannot claim any until the claims are
-// released.
-func (p *Prepared) claim(runs string, l *rundir.Ledger, force bool) (*Claims, error) {
-	if len(p.Nodes) == 0 {
-		return nil, nil
-	}
-	l.Nodes = p.Nodes
-	claims, err := HoldClaims(runs)
-	if err != nil {
-		return nil, err
-	}
-	if l.Forced, err = claims.Claim(l.Target, l.RunID, p.Nodes, force); err != nil {
-		claims.Release()
-		return nil, err
-	}
-	return claims, nil
-}
-
-// create makes the run directory of a ledger.
+// create makes the run directory of a ledger, which is not a run yet.
 func (p *Prepared) create(ctx context.Context, runs string, l rundir.Ledger, t deploy.Target) (*rundir.Run, error) {
 	r, err := rundir.Create(runs, l, p.Manifest)
 	if errors.Is(err, fs.ErrExist) {
@@ -309,7 +295,7 @@ func (p *Prepared) create(ctx context.Context, runs string, l rundir.Ledger, t d
 			return nil, exitcode.Errorf(exitcode.Error, "job %s: cannot write its files: %w", j.ID, err)
 		}
 	}
-	return r, exitcode.With(exitcode.Error, r.Commit())
+	return r, nil
 }
 
 // Attempt is the first attempt of a job, with the identity of the run it belongs

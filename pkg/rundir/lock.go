@@ -4,14 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // ErrLocked says that another process drives the run.
 var ErrLocked = errors.New("another assay process drives this run")
+
+// A process that only looks whether a run is driven has its lock for a moment.
+const (
+	lockTries = 5
+	lockPause = 10 * time.Millisecond
+)
 
 // Lock makes the caller the only driver of the run until the returned function
 // is called or the process ends, however it ends. It fails with ErrLocked when
@@ -22,6 +30,10 @@ func (r *Run) Lock() (unlock func(), err error) {
 		return nil, err
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	for i := 0; i < lockTries && errors.Is(err, unix.EWOULDBLOCK); i++ { // somebody may just be looking
+		time.Sleep(lockPause)
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, errors.Join(ErrLocked, f.Close())
 	}
@@ -29,6 +41,23 @@ func (r *Run) Lock() (unlock func(), err error) {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
 	}
 	return func() { _ = f.Close() }, nil
+}
+
+// Driven says whether a process drives the run in a directory. Where there is no run,
+// none does.
+func Driven(dir string) (bool, error) {
+	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return true, f.Close()
+	}
+	return false, errors.Join(err, f.Close())
 }
 
 // WaitLock waits until no other process drives the run, then does as Lock does.
