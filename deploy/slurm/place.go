@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"assay/pkg/environ"
@@ -56,6 +57,41 @@ func WhereAmI(env []string) (Here, error) {
 	return h, nil
 }
 
+// For is where the process stands in a job. The ends of a pair are told apart by the node
+// that each is on: SLURM numbers its tasks in an order of its own, and the first node of
+// a pair is its server's.
+func (h Here) For(j plan.Job) (Here, error) {
+	if h.Rank < 0 || !ordered(j) {
+		return h, nil
+	}
+	hosts, err := nodesOf(j, h.Hosts)
+	if err != nil {
+		return h, fmt.Errorf("of the nodes of the pair, %w of the step", err)
+	}
+	hosts = byRank(j, hosts)
+	h.Hosts, h.Rank = hosts, slices.Index(hosts, h.Node)
+	if h.Rank < 0 {
+		return h, fmt.Errorf("SLURMD_NODENAME=%q is no node of the pair (%s)", h.Node, strings.Join(hosts, ", "))
+	}
+	return h, nil
+}
+
+// ordered reports whether the ranks of a job are put onto its nodes in the order in which
+// it names them: those of a pair, which have roles. Where MPI is started by SLURM a rank
+// is the number of its task, which assay does not change.
+func ordered(j plan.Job) bool {
+	return j.Scope == "pair" && len(j.Nodes) == 2 && j.WorldSize == 2 && j.RanksPerNode == 1 &&
+		j.Launcher != "srun" && j.Launcher != "mpi" && (j.Slurm == nil || j.Slurm.MPI == "")
+}
+
+// byRank are the nodes of a job, which are in SLURM's order, in the order of its ranks.
+func byRank(j plan.Job, nodes []string) []string {
+	if ordered(j) {
+		return j.Nodes
+	}
+	return nodes
+}
+
 // Place is where the ranks of a job meet.
 type Place struct {
 	MasterAddr string
@@ -64,7 +100,8 @@ type Place struct {
 }
 
 // Meet finds out where the ranks of a job meet: on the first of its nodes, at a
-// port that is free there. It runs on that node.
+// port that is free where this runs: there, unless the server of a pair is on the other
+// node.
 func Meet(ctx context.Context, env []string, h Here, j plan.Job) (Place, error) {
 	if len(h.Hosts) < j.NNodes {
 		return Place{}, fmt.Errorf("the job needs %d nodes and SLURM gave it %d (%s)", j.NNodes, len(h.Hosts), hostlist.Compress(h.Hosts))
@@ -79,7 +116,7 @@ func Meet(ctx context.Context, env []string, h Here, j plan.Job) (Place, error) 
 			return Place{}, err
 		}
 	}
-	return Place{MasterAddr: address(ctx, tools{env: env, limit: 5 * time.Second}, hosts[0]), MasterPort: port, Nodes: hostlist.Compress(hosts)}, nil
+	return Place{MasterAddr: address(ctx, tools{env: env, limit: 5 * time.Second}, byRank(j, hosts)[0]), MasterPort: port, Nodes: hostlist.Compress(hosts)}, nil
 }
 
 // nodesOf are the nodes that a job runs on, of those that there are, in the order of

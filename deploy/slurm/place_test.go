@@ -91,6 +91,56 @@ func TestMeet(t *testing.T) {
 	}
 }
 
+// The first node of a pair is its server's, whichever is the first to SLURM: every end
+// sees the same, and so does who says where they meet.
+func TestRolesOfAPair(t *testing.T) {
+	pair := plan.Job{Scope: "pair", NNodes: 2, RanksPerNode: 1, WorldSize: 2, Launcher: "none", Nodes: []string{"node2", "node1"}, MasterPort: 29500}
+	changed := func(change func(*plan.Job)) plan.Job {
+		j := pair
+		change(&j)
+		return j
+	}
+	slurms := []string{"node1", "node2"}
+	for name, c := range map[string]struct {
+		job   plan.Job
+		hosts []string // by rank
+	}{
+		"reversed":        {pair, []string{"node2", "node1"}},
+		"in order":        {changed(func(j *plan.Job) { j.Nodes = slurms }), slurms},
+		"torchrun":        {changed(func(j *plan.Job) { j.Launcher = "torchrun" }), []string{"node2", "node1"}},
+		"mpi":             {changed(func(j *plan.Job) { j.Launcher = "mpi" }), slurms},
+		"srun":            {changed(func(j *plan.Job) { j.Launcher = "srun" }), slurms},
+		"srun --mpi":      {changed(func(j *plan.Job) { j.Slurm = &plan.Slurm{MPI: "pmix"} }), slurms},
+		"group":           {changed(func(j *plan.Job) { j.Scope = "group" }), slurms},
+		"nodes not named": {changed(func(j *plan.Job) { j.Nodes = nil }), slurms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for task, node := range slurms {
+				got, err := Here{Rank: task, Node: node, Hosts: slurms}.For(c.job)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := cmp.Diff(c.hosts, got.Hosts); d != "" || got.Node != node || c.hosts[got.Rank] != node {
+					t.Errorf("task %d on %s is rank %d on %s (-want +got):\n%s", task, node, got.Rank, got.Node, d)
+				}
+			}
+			tools := commands(t, map[string]string{"scontrol": "echo NodeAddr=$4"})
+			p, err := Meet(t.Context(), tools.env, Here{Rank: -1, Node: "node1", Hosts: []string{"node1", "node2", "node3"}}, c.job)
+			if err != nil || p.MasterAddr != c.hosts[0] || p.Nodes != "node[1-2]" {
+				t.Errorf("%+v, %v", p, err)
+			}
+		})
+	}
+	for words, h := range map[string]Here{
+		`SLURMD_NODENAME="vm" is no node of the pair (node2, node1)`:                 {Rank: 0, Node: "vm", Hosts: slurms},
+		"of the nodes of the pair, node2 is not among those (node[1,3]) of the step": {Rank: 0, Node: "node1", Hosts: []string{"node1", "node3"}},
+	} {
+		if _, err := h.For(pair); err == nil || err.Error() != words {
+			t.Errorf("%v, want %s", err, words)
+		}
+	}
+}
+
 // A port that is taken is passed over, and jobs that share a node begin at
 // different ones.
 func TestFreePort(t *testing.T) {

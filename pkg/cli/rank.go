@@ -73,6 +73,13 @@ func (a *app) standUnder(scheduler string, opt *rank.Options, given bool) error 
 			if h.Rank < 0 {
 				return exitcode.Errorf(exitcode.Error, "SLURM_PROCID is not set: this is no task of a SLURM step; give --rank")
 			}
+			attempt, err := rundir.ReadJobFile(opt.JobFile)
+			if err != nil {
+				return exitcode.Errorf(exitcode.Invalid, "job file: %w", err)
+			}
+			if h, err = h.For(attempt.Job); err != nil {
+				return exitcode.With(exitcode.Error, err)
+			}
 			opt.Rank = h.Rank
 		}
 		opt.Node, opt.Hosts = h.Node, h.Hosts
