@@ -42,7 +42,7 @@ func (a *app) isolateCmd() *cobra.Command {
 		Short: "Find the nodes that make a group fail, by halving",
 		Long: "isolate takes the group of a run that failed, and runs it again on parts of its nodes until it can say which of\n" +
 			"them are to blame: first on all of them, then on halves; a single node with a partner that passed; at last on\n" +
-			"all others. One culprit among N nodes takes 2·log2(N)+2 jobs. A part is bad when its verdict is FAIL, or ERROR\n" +
+			"all others. One culprit among N nodes takes 2·log2(N)+2 jobs. A part is bad when its verdict is FAIL, or twice ERROR\n" +
 			"after its ranks began; a group that is slow but passed needs a bound, --metric with --min or --max.\n\n" +
 			"Every part is a run of its own, RUN-isolate-1 and so on, that stays. The exit code is 0 when there is a\n" +
 			"conclusion (culprits, a set that fails only together, or not reproducible), 6 when there is none.",
@@ -107,7 +107,7 @@ type isolatePart struct {
 	Nodes   []string `json:"nodes"`
 	RunID   string   `json:"run_id"`
 	Verdict string   `json:"verdict"`
-	Answer  string   `json:"answer"` // "good", "bad" or "unknown"
+	Answer  string   `json:"answer"` // "good", "bad", "suspect" or "unknown"
 	Value   *float64 `json:"value"`  // of the metric that is gated; null when it was not measured
 }
 

@@ -25,7 +25,7 @@ func (s *isolation) learn(nodes []string, rep report.Run) {
 	answer := run.Answer(j)
 	p := isolatePart{
 		Step: s.step, Nodes: nodes, RunID: rep.RunID, Verdict: j.Verdict.String(), Value: s.group.Value(j),
-		Answer: map[isolate.Answer]string{isolate.Good: "good", isolate.Bad: "bad"}[answer],
+		Answer: map[isolate.Answer]string{isolate.Good: "good", isolate.Bad: "bad", isolate.Suspect: "suspect"}[answer],
 	}
 	if p.Answer == "" {
 		p.Answer = "unknown"

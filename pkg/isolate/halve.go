@@ -167,6 +167,8 @@ func (t *thought) lookUp(s, avoid set) (run set, a Answer) {
 			if failed = true; t.failsWithout(s[0], n) {
 				return nil, Bad
 			}
+		case t.suspect[pair(s[0], n).key()] > 0: // it has to be seen twice
+			return pair(s[0], n), Unknown
 		case partner < 0, slices.Contains(avoid, partner) && !slices.Contains(avoid, n):
 			partner = n
 		}

@@ -18,6 +18,9 @@ const (
 	Unknown Answer = iota
 	Good
 	Bad
+	// Suspect is Bad once it was said twice of the same set, without a Good or Bad in
+	// between: something broke off, which need not be for the nodes.
+	Suspect
 )
 
 // Kind says what a search came to. The zero value is Searching.
@@ -64,6 +67,7 @@ type Search struct {
 	place    map[string]int
 	told     []told
 	unknown  map[string]int // by set: how often nothing was learnt of it
+	suspect  map[string]int // by set: how often it broke off
 	proposed []set
 	done     Conclusion
 }
@@ -84,12 +88,12 @@ func (s set) key() string {
 	return strings.Join(words, " ")
 }
 
-// tries is how often a set is run of which nothing is learnt.
+// tries is how often a set is run of which nothing is learnt, or that breaks off.
 const tries = 2
 
 // New begins a search among nodes that failed together, at least two, each named once.
 func New(nodes []string) *Search {
-	s := &Search{nodes: slices.Clone(nodes), place: map[string]int{}, unknown: map[string]int{}}
+	s := &Search{nodes: slices.Clone(nodes), place: map[string]int{}, unknown: map[string]int{}, suspect: map[string]int{}}
 	for i, n := range nodes {
 		s.place[n] = i
 	}
@@ -117,10 +121,19 @@ func (s *Search) Tell(nodes []string, a Answer) {
 		}
 	}
 	slices.Sort(ran)
-	if a == Unknown {
-		s.unknown[ran.key()]++
-	} else {
+	key := ran.key()
+	if a == Suspect {
+		if s.suspect[key]++; s.suspect[key] == tries {
+			a = Bad
+		}
+	}
+	switch a {
+	case Unknown:
+		s.unknown[key]++
+	case Good, Bad:
 		s.told = append(s.told, told{ran, a})
+		s.suspect[key] = 0
+	case Suspect: // it is proposed again
 	}
 	s.think()
 }

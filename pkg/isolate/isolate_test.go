@@ -215,6 +215,58 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
+// breaksOff makes what answers Bad break off instead.
+func breaksOff(answer func([]string) isolate.Answer) func([]string) isolate.Answer {
+	return func(set []string) isolate.Answer {
+		if a := answer(set); a != isolate.Bad {
+			return a
+		}
+		return isolate.Suspect
+	}
+}
+
+// What breaks off is run once more before it counts, and nothing else is.
+func TestBreaksOff(t *testing.T) {
+	for n := 3; n <= 32; n++ {
+		nodes := names(n)
+		for _, culprit := range nodes {
+			want, once := play(t, nodes, blame([]string{culprit}))
+			got, path := play(t, nodes, breaksOff(blame([]string{culprit})))
+			expect(t, fmt.Sprintf("%d nodes, %s breaks off", n, culprit), want, got, path)
+			bad := 0
+			for _, p := range once {
+				if strings.HasSuffix(p, fmt.Sprint(" ", isolate.Bad)) {
+					bad++
+				}
+			}
+			if bound := 3*levels(n) + 3; len(path) > bound {
+				t.Errorf("%d nodes: %d jobs, want at most %d", n, len(path), bound)
+			}
+			if len(path) != len(once)+bad {
+				t.Errorf("%d nodes: %d jobs, of which %d should be repeated: %d", n, len(once), bad, len(path))
+			}
+		}
+	}
+}
+
+// What breaks off once blames nobody: a checker may fail for its own reasons.
+func TestBreaksOffOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := names(rapid.IntRange(2, 20).Draw(t, "nodes"))
+		seen := map[string]bool{}
+		got, path := play(t, nodes, func(set []string) isolate.Answer {
+			if key := strings.Join(set, " "); !seen[key] && rapid.Bool().Draw(t, key) {
+				seen[key] = true
+				return isolate.Suspect
+			}
+			return isolate.Good
+		})
+		if got.Kind != isolate.NotReproducible {
+			t.Fatalf("%+v after\n%s", got, strings.Join(path, "\n"))
+		}
+	})
+}
+
 // A node that fails now and then leads to some conclusion, and one that passed is never
 // called a culprit.
 func TestFlaky(t *testing.T) {
@@ -222,7 +274,7 @@ func TestFlaky(t *testing.T) {
 		n := rapid.IntRange(2, 20).Draw(t, "nodes")
 		passed := map[string]bool{}
 		got, path := play(t, names(n), func(set []string) isolate.Answer {
-			a := rapid.SampledFrom([]isolate.Answer{isolate.Good, isolate.Bad, isolate.Bad, isolate.Unknown}).Draw(t, "answer")
+			a := rapid.SampledFrom([]isolate.Answer{isolate.Good, isolate.Bad, isolate.Bad, isolate.Suspect, isolate.Unknown}).Draw(t, "answer")
 			for _, node := range set {
 				passed[node] = passed[node] || a == isolate.Good
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -45,6 +46,10 @@ func FindGroup(r *rundir.Run, rep report.Run, name string, bounded bool) (*Group
 	data, err := r.Manifest()
 	if err != nil {
 		return nil, exitcode.With(exitcode.Error, err)
+	}
+	if digest := Digest(data); digest != r.Ledger.ManifestDigest {
+		return nil, exitcode.Errorf(exitcode.Error, "%s is not what run %s was made of: its digest is %s, and that in %s is %s; what failed cannot be run again",
+			filepath.Join(r.Dir, rundir.ManifestFile), rep.RunID, digest, rundir.LedgerFile, r.Ledger.ManifestDigest)
 	}
 	g := &Group{Nodes: a.Job.Nodes, Judged: j, attempt: a, ledger: r.Ledger, data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))}
 	if len(g.Nodes) == 0 {
@@ -206,7 +211,8 @@ func without(object json.RawMessage, names ...string) (json.RawMessage, error) {
 }
 
 // Answer is what the verdict on a group says of its nodes. What was not launched, was
-// cancelled, or does not apply, says nothing; what began and did not end well is bad.
+// refused by a node, was cancelled, was ended by the scheduler for reasons of its own, or
+// does not apply, says nothing; what began and did not end well is suspected.
 func Answer(j report.Job) isolate.Answer {
 	switch j.Verdict {
 	case verdict.Pass:
@@ -214,17 +220,41 @@ func Answer(j report.Job) isolate.Answer {
 	case verdict.Fail:
 		return isolate.Bad
 	case verdict.Error:
-		if slices.ContainsFunc(j.Reasons, func(r verdict.Reason) bool {
-			return r.Code == verdict.CodeCancelled || r.Code == verdict.CodeNotRun
-		}) {
-			return isolate.Unknown
-		}
-		if slices.ContainsFunc(j.Ranks, brokeOff) {
-			return isolate.Bad
+		if !endedForOthers(j) && slices.ContainsFunc(j.Ranks, brokeOff) {
+			return isolate.Suspect
 		}
 	case verdict.Unknown, verdict.NoMetric, verdict.Skip, verdict.Pending:
 	}
 	return isolate.Unknown
+}
+
+// endedForOthers says whether something decided how a job ended that is not the
+// workload: a person, what has to be there before the workload begins, or the scheduler.
+func endedForOthers(j report.Job) bool {
+	return slices.ContainsFunc(slices.Concat(j.Reasons, j.Warnings), func(r verdict.Reason) bool {
+		switch r.Code {
+		case verdict.CodeCancelled, verdict.CodeNotRun, verdict.CodeLaunchRefused, verdict.CodeImage, verdict.CodeEnvFile, verdict.CodeModule,
+			verdict.CodePreScript, verdict.CodeRootEnded, verdict.CodeRootNotReady, verdict.CodeInternal:
+			return true
+		case verdict.CodeSchedState:
+			return !saysOfRanks(j.Scheduler)
+		}
+		return false
+	})
+}
+
+// saysOfRanks says whether the bad word of the target only repeats that ranks failed, or
+// did not end in time.
+func saysOfRanks(s *report.Scheduler) bool {
+	if s == nil {
+		return false
+	}
+	word, _, _ := strings.Cut(s.State, " ")
+	switch word {
+	case "FAILED", "TIMEOUT", "FailedIndexes", "MaxFailedIndexesExceeded", "BackoffLimitExceeded", "PodFailurePolicy", "DeadlineExceeded":
+		return true
+	}
+	return false
 }
 
 // brokeOff says whether a rank began and did not end well.

@@ -2,6 +2,8 @@ package run
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"assay/pkg/isolate"
 	"assay/pkg/manifest"
 	"assay/pkg/report"
+	"assay/pkg/rundir"
 	"assay/pkg/threshold"
 	"assay/pkg/verdict"
 )
@@ -125,32 +128,73 @@ func TestFindGroup(t *testing.T) {
 }
 
 func TestAnswer(t *testing.T) {
-	one, zero := 1, 0
+	one, zero, refused := 1, 0, 6
+	exited := report.Rank{State: evidence.RankEnded, ExitCode: &one}
+	lost := report.Rank{State: evidence.RankLost}
 	for _, tt := range []struct {
 		name    string
 		word    verdict.Word
 		reasons []string
+		state   string // the target's word
 		rank    report.Rank
 		want    isolate.Answer
 	}{
-		{"pass", verdict.Pass, nil, report.Rank{}, isolate.Good},
-		{"fail", verdict.Fail, nil, report.Rank{}, isolate.Bad},
-		{"exit", verdict.Error, nil, report.Rank{State: evidence.RankEnded, ExitCode: &one}, isolate.Bad},
-		{"signal", verdict.Error, nil, report.Rank{State: evidence.RankEnded, ExitCode: &zero, Signal: "SIGKILL"}, isolate.Bad},
-		{"lost", verdict.Error, nil, report.Rank{State: evidence.RankLost}, isolate.Bad},
-		{"hangs", verdict.Error, nil, report.Rank{State: evidence.RankRunning}, isolate.Bad},
-		{"ended well, and said nothing", verdict.Error, nil, report.Rank{State: evidence.RankEnded, ExitCode: &zero}, isolate.Unknown},
-		{"not launched", verdict.Error, []string{verdict.CodeLaunchRefused}, report.Rank{State: evidence.RankNotStarted}, isolate.Unknown},
-		{"cancelled", verdict.Error, []string{verdict.CodeCancelled}, report.Rank{State: evidence.RankEnded, ExitCode: &one}, isolate.Unknown},
-		{"skip", verdict.Skip, nil, report.Rank{}, isolate.Unknown},
-		{"no metric", verdict.NoMetric, nil, report.Rank{State: evidence.RankEnded, ExitCode: &zero}, isolate.Unknown},
+		{"pass", verdict.Pass, nil, "", report.Rank{}, isolate.Good},
+		{"fail", verdict.Fail, nil, "", report.Rank{}, isolate.Bad},
+		{"exit", verdict.Error, []string{verdict.CodeRankExit}, "", exited, isolate.Suspect},
+		{"signal", verdict.Error, nil, "", report.Rank{State: evidence.RankEnded, ExitCode: &zero, Signal: "SIGKILL"}, isolate.Suspect},
+		{"lost", verdict.Error, []string{verdict.CodeRankLost}, "", lost, isolate.Suspect},
+		{"hangs", verdict.Error, nil, "", report.Rank{State: evidence.RankRunning}, isolate.Suspect},
+		{"exit that SLURM repeats", verdict.Error, []string{verdict.CodeRankExit, verdict.CodeSchedState}, "FAILED", exited, isolate.Suspect},
+		{"hangs past the limit of SLURM", verdict.Error, []string{verdict.CodeRankLost, verdict.CodeSchedState}, "TIMEOUT", lost, isolate.Suspect},
+		{"ended well, and said nothing", verdict.Error, nil, "", report.Rank{State: evidence.RankEnded, ExitCode: &zero}, isolate.Unknown},
+		{"not launched", verdict.Error, []string{verdict.CodeLaunchRefused}, "", report.Rank{State: evidence.RankNotStarted}, isolate.Unknown},
+		{"refused by a node", verdict.Error, []string{verdict.CodeRankSignal, verdict.CodeLaunchRefused}, "", report.Rank{State: evidence.RankEnded, ExitCode: &refused}, isolate.Unknown},
+		{"no image", verdict.Error, []string{verdict.CodeImage}, "", exited, isolate.Unknown},
+		{"env_file", verdict.Error, []string{verdict.CodeEnvFile}, "", exited, isolate.Unknown},
+		{"module", verdict.Error, []string{verdict.CodeModule}, "", exited, isolate.Unknown},
+		{"pre-script", verdict.Error, []string{verdict.CodePreScript}, "", exited, isolate.Unknown},
+		{"post-script", verdict.Error, []string{verdict.CodeRankExit, verdict.CodePostScript}, "", exited, isolate.Suspect},
+		{"the root ended", verdict.Error, []string{verdict.CodeRootEnded}, "", exited, isolate.Unknown},
+		{"the root was not ready", verdict.Error, []string{verdict.CodeRootNotReady}, "", exited, isolate.Unknown},
+		{"a bug", verdict.Error, []string{verdict.CodeInternal}, "", exited, isolate.Unknown},
+		{"node fail", verdict.Error, []string{verdict.CodeRankLost, verdict.CodeSchedState}, "NODE_FAIL", lost, isolate.Unknown},
+		{"preempted", verdict.Error, []string{verdict.CodeRankSignal, verdict.CodeSchedState}, "PREEMPTED by somebody", exited, isolate.Unknown},
+		{"out of memory", verdict.Error, []string{verdict.CodeRankSignal, verdict.CodeSchedState}, "OUT_OF_MEMORY", exited, isolate.Unknown},
+		{"evicted", verdict.Error, []string{verdict.CodeRankSignal, verdict.CodeSchedState}, "Evicted", exited, isolate.Unknown},
+		{"cancelled", verdict.Error, []string{verdict.CodeCancelled}, "", exited, isolate.Unknown},
+		{"skip", verdict.Skip, nil, "", report.Rank{}, isolate.Unknown},
+		{"no metric", verdict.NoMetric, nil, "", report.Rank{State: evidence.RankEnded, ExitCode: &zero}, isolate.Unknown},
 	} {
 		j := report.Job{Verdict: tt.word, Ranks: []report.Rank{{State: evidence.RankEnded, ExitCode: &zero}, tt.rank}}
+		if tt.state != "" {
+			j.Scheduler = &report.Scheduler{State: tt.state}
+		}
 		for _, c := range tt.reasons {
 			j.Reasons = append(j.Reasons, verdict.Reason{Code: c})
 		}
 		if got := Answer(j); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 		}
+	}
+}
+
+// A manifest that was changed in the run directory is not what failed.
+func TestGroupOfAChangedManifest(t *testing.T) {
+	p, err := Prepare(t.Context(), Input{ManifestPath: "/m/m.json", Manifest: []byte(groupManifest), Nodes: []string{"n1", "n2", "n3", "n4"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Create(t.Context(), Settings{Runs: t.TempDir(), RunID: "r", Now: time.Unix(0, 0)}, &played{t: t})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(groupManifest, `["true"]`, `["false"]`, 2)
+	if err := os.WriteFile(filepath.Join(r.Dir, rundir.ManifestFile), []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rep := report.Run{RunID: "r", Jobs: []report.Job{{ID: "g", Key: "g", Scope: "group", Verdict: verdict.Fail}}}
+	if _, err := FindGroup(r, rep, "", false); exitcode.Of(err) != exitcode.Error || !strings.Contains(err.Error(), "manifest.json is not what run r was made of") {
+		t.Errorf("it says %v", err)
 	}
 }
