@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -130,8 +131,14 @@ func (a *app) rendezvous(opt *probe.AllReduceOptions) error {
 	return nil
 }
 
-// workloadError gives a probe that failed the exit code of a failed measurement.
+// workloadError gives a probe that failed the exit code of a failed measurement. One that
+// was told to stop found nothing: it ends as by the signal, as the server of a link does
+// whose client is gone.
 func workloadError(err error) error {
+	var stop stoppedBy
+	if errors.As(err, &stop) {
+		return exitcode.With(stop.code(), err)
+	}
 	if exitcode.Of(err) == exitcode.Internal {
 		return exitcode.With(exitcode.Fail, err)
 	}

@@ -16,6 +16,14 @@ type stoppedBy struct{ sig os.Signal }
 
 func (s stoppedBy) Error() string { return "stopped by " + signame.Of(s.sig) }
 
+// code is the exit code of the signal: 128 and its number.
+func (s stoppedBy) code() exitcode.Code {
+	if sig, ok := s.sig.(syscall.Signal); ok {
+		return exitcode.Code(128 + int(sig))
+	}
+	return exitcode.Interrupted
+}
+
 // interruptible returns a context that ends when the process is asked to stop.
 // What was started under it, an env_file being sourced for one, ends with it.
 func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -49,11 +57,7 @@ func interrupted(ctx context.Context, err error) error {
 	if !errors.As(context.Cause(ctx), &stop) {
 		return err
 	}
-	code := exitcode.Interrupted
-	if sig, ok := stop.sig.(syscall.Signal); ok {
-		code = exitcode.Code(128 + int(sig))
-	}
-	return exitcode.Errorf(code, "%w, before anything was run", stop)
+	return exitcode.Errorf(stop.code(), "%w, before anything was run", stop)
 }
 
 // surviveClosedPipes lets a write to a pipe that nobody reads fail with EPIPE,
