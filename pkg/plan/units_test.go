@@ -184,3 +184,24 @@ func TestRequeueOfNamedNodes(t *testing.T) {
 		}
 	}
 }
+
+// Nobody but the server of a pair is ended after others.
+func TestLingerIsOfPairs(t *testing.T) {
+	for scope, told := range map[string]bool{"pair": false, "group": true, "job": true} {
+		m, err := manifest.Decode(fmt.Appendf(nil, `{"built_images": {"n": {}}, "context": {}, "deployment_config": {"target": "local"},
+			"built_models": {"n": {"name": "n", "command": ["true"], "scope": %q, "linger": "30", "distributed": {"nnodes": 2}}}}`, scope))
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs, warnings, err := plan.Jobs(m, plan.Options{ManifestDir: "/m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := jobs[0].Ready; !told && (r == nil || r.LingerSeconds != 30) {
+			t.Errorf("scope %s: %+v", scope, r)
+		}
+		if got := strings.Contains(strings.Join(warnings, "\n"), "/built_models/n/linger: linger is not heeded"); got != told {
+			t.Errorf("scope %s: warnings %q", scope, warnings)
+		}
+	}
+}
