@@ -218,6 +218,9 @@ func Answer(j report.Job) isolate.Answer {
 	case verdict.Pass:
 		return isolate.Good
 	case verdict.Fail:
+		if !measuredShort(j) && endedForOthers(j) { // which is no ERROR under the benchmark contract
+			return isolate.Unknown
+		}
 		return isolate.Bad
 	case verdict.Error:
 		if !endedForOthers(j) && slices.ContainsFunc(j.Ranks, brokeOff) {
@@ -228,12 +231,17 @@ func Answer(j report.Job) isolate.Answer {
 	return isolate.Unknown
 }
 
+// measuredShort says whether a measured value violates a threshold.
+func measuredShort(j report.Job) bool {
+	return slices.ContainsFunc(j.Violations, func(v threshold.Violation) bool { return v.Cause == threshold.CauseMeasurement })
+}
+
 // endedForOthers says whether something decided how a job ended that is not the
 // workload: a person, what has to be there before the workload begins, or the scheduler.
 func endedForOthers(j report.Job) bool {
 	return slices.ContainsFunc(slices.Concat(j.Reasons, j.Warnings), func(r verdict.Reason) bool {
 		switch r.Code {
-		case verdict.CodeCancelled, verdict.CodeNotRun, verdict.CodeLaunchRefused, verdict.CodeImage, verdict.CodeEnvFile, verdict.CodeModule,
+		case verdict.CodeCancelled, verdict.CodeNotRun, verdict.CodeLaunchRefused, verdict.CodeLaunchUnknown, verdict.CodeImage, verdict.CodeEnvFile, verdict.CodeModule,
 			verdict.CodePreScript, verdict.CodeRootEnded, verdict.CodeRootNotReady, verdict.CodeInternal:
 			return true
 		case verdict.CodeSchedState:

@@ -141,6 +141,9 @@ func TestAnswer(t *testing.T) {
 	}{
 		{"pass", verdict.Pass, nil, "", report.Rank{}, isolate.Good},
 		{"fail", verdict.Fail, nil, "", report.Rank{}, isolate.Bad},
+		{"exit under the benchmark contract", verdict.Fail, []string{verdict.CodeRankExit}, "FAILED", exited, isolate.Bad},
+		{"node fail under the benchmark contract", verdict.Fail, []string{verdict.CodeRankLost, verdict.CodeSchedState}, "NODE_FAIL", lost, isolate.Unknown},
+		{"slow, and then node fail", verdict.Fail, []string{verdict.CodeThreshold, verdict.CodeSchedState}, "NODE_FAIL", lost, isolate.Bad},
 		{"exit", verdict.Error, []string{verdict.CodeRankExit}, "", exited, isolate.Suspect},
 		{"signal", verdict.Error, nil, "", report.Rank{State: evidence.RankEnded, ExitCode: &zero, Signal: "SIGKILL"}, isolate.Suspect},
 		{"lost", verdict.Error, []string{verdict.CodeRankLost}, "", lost, isolate.Suspect},
@@ -172,6 +175,9 @@ func TestAnswer(t *testing.T) {
 		}
 		for _, c := range tt.reasons {
 			j.Reasons = append(j.Reasons, verdict.Reason{Code: c})
+			if c == verdict.CodeThreshold {
+				j.Violations = append(j.Violations, threshold.Violation{Cause: threshold.CauseMeasurement})
+			}
 		}
 		if got := Answer(j); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
