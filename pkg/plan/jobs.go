@@ -59,6 +59,8 @@ func Jobs(m *manifest.Manifest, opt Options) ([]Job, []string, error) {
 	}
 	uniqueIDs(jobs)
 	p.checkInterlock(jobs)
+	p.checkHardware()
+	p.checkOptions(jobs)
 	p.checkKeepAlive(jobs)
 	if len(p.problems) > 0 {
 		return nil, nil, exitcode.With(exitcode.Invalid, errors.Join(p.problems...))

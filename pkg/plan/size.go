@@ -166,7 +166,7 @@ func (p *planner) scope(e manifest.Entry) string {
 // several ranks on each node of a pair it would not be said which of them are its ends.
 func (p *planner) checkScope(e manifest.Entry, scope string, s size) {
 	nnodes := s.nnodes
-	found := fmt.Sprintf("this model has %d", nnodes)
+	found := fmt.Sprintf("this model has %d: name nodes with --nodes, or set distributed.nnodes", nnodes)
 	if p.fixedNodes(scope) > 0 {
 		found = "--nodes names " + p.named()
 	}

@@ -2,10 +2,13 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"assay/pkg/spelling"
 
 	"assay/pkg/manifest"
 	"assay/pkg/threshold"
@@ -129,6 +132,54 @@ func (p *planner) hardware() string {
 		return p.opt.Hardware
 	}
 	return p.suite.Hardware
+}
+
+// checkHardware refuses to choose values of thresholds for hardware that the file of them
+// does not know: a mistyped name would gate nothing.
+func (p *planner) checkHardware() {
+	var file *manifest.Thresholds
+	where := "--hardware"
+	if p.suite != nil {
+		if file = p.suite.Thresholds; p.opt.Hardware == "" {
+			where = "manifest: /suite/hardware"
+		}
+	}
+	key := p.hardware()
+	switch {
+	case key == "" && file != nil:
+		if known := slices.DeleteFunc(slices.Sorted(maps.Keys(file.Hardware)), func(k string) bool { return k == manifest.AnyHardware }); len(known) > 0 {
+			p.warn("/suite/thresholds", "the values for %s in %s are not used: say which hardware it is with --hardware", strings.Join(known, ", "), file.File)
+		}
+	case key == "":
+	case file == nil:
+		p.fail(where, fmt.Errorf("%q: there is no file of thresholds that it would choose from (thresholds_file of a suite)", key))
+	default:
+		if _, known := file.Hardware[key]; known {
+			return
+		}
+		names := slices.Sorted(maps.Keys(file.Hardware))
+		near := spelling.Nearest(key, names)
+		for _, n := range names {
+			if strings.EqualFold(n, key) {
+				near = n
+			}
+		}
+		hint := ""
+		if near != "" {
+			hint = fmt.Sprintf("; did you mean %q?", near)
+		}
+		p.fail(where, fmt.Errorf("%s has no values for hardware %q (there: %s)%s", file.File, key, strings.Join(names, ", "), hint))
+	}
+}
+
+// checkOptions refuses what the command line asks of tests that there are none of.
+func (p *planner) checkOptions(jobs []Job) {
+	if p.opt.DurationSeconds > 0 && !slices.ContainsFunc(jobs, func(j Job) bool { return j.Policy.DurationSeconds > 0 }) {
+		p.fail("--duration", errors.New("no test has a duration that it would stand instead of; give tests of a suite one (duration)"))
+	}
+	if p.opt.Pairs != "" && !slices.ContainsFunc(jobs, func(j Job) bool { return j.Scope == scopePair }) {
+		p.fail("--pairs", errors.New("no test is of scope pair"))
+	}
 }
 
 // gates are the thresholds of an entry: those of the card, or of the test, and those

@@ -46,11 +46,11 @@ func (p *planner) units(e manifest.Entry, t test, scope string, nnodes int) []un
 	case scopeGroup:
 		return []unit{{nodes: nodes}}
 	}
-	if nnodes > len(nodes) {
-		p.refuse(e.Pointer(), "the model needs %d nodes, and --nodes names %s", nnodes, p.named())
+	if nnodes != len(nodes) {
+		p.refuse(e.Pointer("scope"), "it has no scope and is about %d of the nodes, and --nodes names %s: say what each job is about with scope node, pair or group", nnodes, p.named())
 		return nil
 	}
-	return []unit{{nodes: nodes[:nnodes]}}
+	return []unit{{nodes: nodes}}
 }
 
 // pairs are the links that a test of scope pair is about.

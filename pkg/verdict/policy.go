@@ -68,12 +68,14 @@ func (p Policy) Remaining(trials []Trial) float64 {
 	return max(0, float64(p.DurationSeconds)-elapsed)
 }
 
-// failures counts the attempts since the last that was judged, or that a person
-// asked for, none of which could be judged.
+// failures counts the attempts that could not be judged since a person asked for it, or
+// since the first: a test that passes in between earns no more retries by that.
 func failures(trials []Trial) int {
 	n := 0
-	for i := len(trials) - 1; i >= 0 && trials[i].Word == Error; i-- {
-		n++
+	for i := len(trials) - 1; i >= 0; i-- {
+		if trials[i].Word == Error {
+			n++
+		}
 		if trials[i].Trigger == TriggerResume {
 			break
 		}
@@ -114,7 +116,7 @@ func (p Policy) Settle(trials []Trial, stopped bool) Settled {
 		s.Word, s.Due = Pending, true
 	case due:
 		s.Due = last == Pass
-	case last == Skip && s.Passes > 0:
+	case s.Passes > 0 && slices.ContainsFunc(trials, func(t Trial) bool { return t.Word == Skip }):
 		s.Contradicts = true
 	default:
 		s.Word = last
