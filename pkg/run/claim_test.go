@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"assay/deploy"
 	"assay/pkg/exitcode"
 	"assay/pkg/plan"
 	"assay/pkg/rundir"
@@ -155,6 +156,34 @@ func TestClaimsThatDoNotOverlap(t *testing.T) {
 		t.Errorf("the refusal: %v", err)
 	}
 	mustClaim(t, runs, "ddd", "c")
+}
+
+// looker is a target that looks around while a job is rendered.
+type looker struct {
+	*played
+	look func()
+}
+
+func (l *looker) Render(a plan.Attempt) ([]deploy.File, error) {
+	l.look()
+	return l.played.Render(a)
+}
+
+// Nobody can claim nodes until the attempts are there that make a resumed run active.
+func TestResumeHoldsTheClaims(t *testing.T) {
+	runs := t.TempDir()
+	one := mustClaim(t, runs, "one", "a")
+	playOut(t, &played{t: t, exits: map[string][]int{"x": {3}}}, one)
+	looks := 0
+	target := &looker{&played{t: t}, func() {
+		looks++
+		if _, err := rundir.HoldClaims(t.Context(), runs, 0); !errors.Is(err, rundir.ErrClaimsHeld) {
+			t.Errorf("another process looks at the claims: %v", err)
+		}
+	}}
+	if n, err := Resume(t.Context(), one, target, false); n != 1 || looks != 1 || err != nil {
+		t.Errorf("%d jobs, rendered %d times: %v", n, looks, err)
+	}
 }
 
 // A run is claimed for in the directory that it is in, by whatever name it was opened.

@@ -24,7 +24,7 @@ import (
 const groupManifest = `{
   "built_images": {"g": {"docker_image": ""}, "other": {}},
   "built_models": {
-    "other": {"name": "other", "command": ["true"]},
+    "other": {"name": "other", "command": ["true"], "scope": "node"},
     "g": {"name": "allreduce", "command": ["true"], "scope": "group", "retries": 2, "repeats": 3, "x": 1,
           "distributed": {"nnodes": 4, "nproc_per_node": 2, "launcher": "none"}, "slurm": {"nodes": 4, "nodelist": "n[1-4]", "partition": "p"},
           "thresholds": [{"metric": "busbwGBs", "min": 80}, {"metric": "latencyUs", "max": 9}]}},
