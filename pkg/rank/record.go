@@ -39,6 +39,10 @@ func (w *wrapper) record(e ending, limit time.Duration) {
 	case e.status.Signaled():
 		end.Outcome, end.ExitCode = evidence.OutcomeSignaled, signalExit(e.status.Signal())
 		end.Signal = signame.Of(e.status.Signal())
+	case e.released:
+		// Whether that is a finding of the server or how it ends when it is told to, only
+		// its author knows: it is no word on what was measured.
+		end.Outcome, end.ExitCode = evidence.OutcomeUnknown, e.status.ExitStatus()
 	default:
 		end.Outcome, end.ExitCode = evidence.OutcomeExited, e.status.ExitStatus()
 	}
