@@ -13,7 +13,8 @@ import (
 )
 
 // namedFindings say which of the nodes that jobs name there are, and which of them take
-// no pods now. Wishes that name none have none.
+// no pods now: unlike any node that will do, a named one has no other to take its place.
+// Wishes that name none have none.
 func namedFindings(ws []wish, nodes []corev1.Node) []deploy.Finding {
 	wanted := map[string]wish{} // by node: the first that names it
 	for _, w := range ws {
@@ -53,7 +54,7 @@ func namedFindings(ws []wish, nodes []corev1.Node) []deploy.Finding {
 		found = append(found, fault(subject, fmt.Sprintf("there is no node %s", hostlist.Compress(absent)), fix))
 	}
 	if len(away) > 0 {
-		found = append(found, warning(subject, fmt.Sprintf("of the nodes that are named, %s: pods wait for them", strings.Join(away, ", ")), "name others, or see to these"))
+		found = append(found, fault(subject, fmt.Sprintf("of the nodes that are named, %s: pods would wait for them", strings.Join(away, ", ")), "name others, or see to these"))
 	}
 	if len(found) == 0 {
 		found = append(found, ok(subject, "all %s are there and take pods", phrase.Count(len(wanted), "node")))

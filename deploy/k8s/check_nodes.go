@@ -93,7 +93,8 @@ func (w wish) who() string {
 }
 
 // nodeFindings compare what pods ask for with what nodes have. Nodes come and go, so
-// that too few are never more than a warning: max_pending says how long to wait.
+// that too few are never more than a warning: max_pending says how long to wait. Only
+// what was named and takes no pods is a problem.
 func (p place) nodeFindings(ctx context.Context, c asker) []deploy.Finding {
 	var nodes corev1.NodeList
 	if err := c.list(ctx, "/api/v1/nodes", "", "", &nodes); err != nil {

@@ -253,7 +253,16 @@ func TestFindings(t *testing.T) {
 				c.nodes[4].Name = "n6"
 			},
 			want: "problem | named nodes | there is no node n[5-7]; node n6 has the host name n6.long: name that\n" +
-				"warning | named nodes | of the nodes that are named, n2 is cordoned, n3 has the taint gpu=yes:NoSchedule, n4 is not ready: pods wait for them; name others, or see to these",
+				"problem | named nodes | of the nodes that are named, n2 is cordoned, n3 has the taint gpu=yes:NoSchedule, n4 is not ready: pods would wait for them; name others, or see to these",
+		},
+		"a named node that the selector leaves out": {
+			job: func(j j) {
+				j.NNodes, j.WorldSize, j.Nodes = 1, 1, []string{"n1"}
+				j.K8s.NodeSelector = map[string]string{"zone": "b"}
+			},
+			cluster: func(c c) { c.nodes = []corev1.Node{host("n1")} },
+			want: "problem | named nodes | of the nodes that are named, n1 does not match node_selector: pods would wait for them; name others, or see to these\n" +
+				"warning | nodes for entry bench | none of 1 node is ready and matches node_selector and tolerations; " + capacity,
 		},
 		"a cordon is tolerated": {
 			job: func(j j) {
