@@ -202,5 +202,16 @@ func pick(argv, candidates []string) (command, error) {
 	if forbidden != "" {
 		return command{}, &notRunnable{ExitNotExecutable, fmt.Sprintf("%s cannot be executed: it has no execute permission", forbidden)}
 	}
-	return command{}, &notRunnable{ExitNotFound, fmt.Sprintf("program %q not found; looked at %s", argv[0], strings.Join(candidates, ", "))}
+	return command{}, &notRunnable{ExitNotFound, fmt.Sprintf("program %q not found; looked at %s", argv[0], fewOf(candidates))}
+}
+
+// candidatesShown bounds the files that a message names, of a PATH that may be long.
+const candidatesShown = 3
+
+// fewOf names the first few files and how many more there are.
+func fewOf(files []string) string {
+	if more := len(files) - candidatesShown; more > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(files[:candidatesShown], ", "), more)
+	}
+	return strings.Join(files, ", ")
 }
