@@ -68,8 +68,17 @@ func (f nodeFlags) into(in *run.Input) error {
 // tellNodes says what the names of nodes are where there are no such nodes.
 func (a *app) tellNodes(p *run.Prepared) {
 	if len(p.Nodes) > 0 && p.Target == local.Name {
-		a.log.Info(fmt.Sprintf("target local: %s (%s) are names for ranks on this one machine", phrase.Count(len(p.Nodes), "node"), hostlist.Compress(p.Nodes)))
+		a.log.Info("target local: " + namesOf(p.Nodes))
 	}
+}
+
+// namesOf says that nodes are only names.
+func namesOf(nodes []string) string {
+	verb := "are names"
+	if len(nodes) == 1 {
+		verb = "is a name"
+	}
+	return fmt.Sprintf("%s (%s) %s for ranks on this one machine", phrase.Count(len(nodes), "node"), hostlist.Compress(nodes), verb)
 }
 
 // resume goes on with a run: what it has not judged is run.
