@@ -133,6 +133,9 @@ func baseRow(run report.Run, job report.Job, f Facts) Row {
 		Scope: job.Scope, Nodes: strings.Join(job.Nodes, " "),
 		StartedAt: job.StartedAt.String(), FinishedAt: job.FinishedAt.String(),
 	}
+	if job.Test != "" { // tests of one card, and its variants, are told apart
+		row.Model = job.Key
+	}
 	if job.ElapsedSeconds > 0 {
 		row.TestDuration = NumberOf(job.ElapsedSeconds, "")
 	}

@@ -21,6 +21,7 @@ type Header struct {
 	FinishedAt time.Time // zero while the run goes on
 	Suite      string    // name of the suite; empty: there is none
 	Forced     []string  // runs that used some of the nodes at the same time
+	SharedBy   []string  // runs that were started on some of the nodes meanwhile
 }
 
 // New puts the verdicts on the jobs together, in the order given, and rolls
@@ -41,7 +42,7 @@ func New(h Header, jobs []Job) Run {
 		Verdict: word, ExitCode: word.ExitCode(),
 		StartedAt: utc(h.StartedAt), FinishedAt: utc(h.FinishedAt),
 		Jobs:  append([]Job{}, jobs...),
-		Suite: valid(h.Suite), Baseline: baseline, Forced: h.Forced,
+		Suite: valid(h.Suite), Baseline: baseline, Forced: h.Forced, SharedBy: h.SharedBy,
 	}
 }
 

@@ -92,6 +92,9 @@ func caveats(run Run) []string {
 	if run.Target == "local" && slices.ContainsFunc(run.Pairs, func(p Pairs) bool { return len(p.Findings) > 0 }) {
 		out = append(out, "the nodes are names for parts of one machine: what sets them apart may be its noise")
 	}
+	if len(run.SharedBy) > 0 {
+		out = append(out, "other runs were started on some of its nodes meanwhile ("+strings.Join(run.SharedBy, ", ")+")")
+	}
 	if len(run.Forced) > 0 {
 		out = append(out, "forced: other runs used some of the nodes at the same time ("+strings.Join(run.Forced, ", ")+")")
 	}

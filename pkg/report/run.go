@@ -27,10 +27,11 @@ type Run struct {
 	FinishedAt Time          `json:"finished_at"` // null while the run goes on
 	Jobs       []Job         `json:"jobs"`        // in the order of the manifest, or of its suite
 
-	Suite    string   `json:"suite,omitempty"`    // its name
-	Baseline bool     `json:"baseline,omitempty"` // nothing was gated in any job: exit code 0 is no acceptance
-	Forced   []string `json:"forced,omitempty"`   // runs that used some of the nodes at the same time (--force)
-	Pairs    []Pairs  `json:"pairs,omitempty"`    // what links say of nodes and links, for each test of scope pair that has several
+	Suite    string   `json:"suite,omitempty"`     // its name
+	Baseline bool     `json:"baseline,omitempty"`  // nothing was gated in any job: exit code 0 is no acceptance
+	SharedBy []string `json:"shared_by,omitempty"` // runs that were started on some of its nodes meanwhile (--force)
+	Forced   []string `json:"forced,omitempty"`    // runs that used some of the nodes at the same time (--force)
+	Pairs    []Pairs  `json:"pairs,omitempty"`     // what links say of nodes and links, for each test of scope pair that has several
 }
 
 // Pending counts the jobs that have not ended.

@@ -366,4 +366,3 @@ func TestRowsOfResumes(t *testing.T) {
 		t.Errorf("%d rows, want 4; %s", rows(), summary(rep))
 	}
 }
-

@@ -67,6 +67,9 @@ func (c *Claims) Claim(mine rundir.Claim, force bool) (forced []string, err erro
 	if err := c.claims.Add(mine); err != nil {
 		return nil, exitcode.With(exitcode.Error, fmt.Errorf("the nodes of the run cannot be claimed: %w", err))
 	}
+	for _, dir := range forced {
+		_ = rundir.NoteShared(dir, mine.RunID) // it may be somebody else's; this run records it too
+	}
 	return forced, nil
 }
 

@@ -36,6 +36,7 @@ func assemble(r *rundir.Run, jobs []report.Job) report.Run {
 		RunID: r.Ledger.RunID, Dir: r.Dir, Target: r.Ledger.Target, StartedAt: r.Ledger.CreatedAt,
 		Suite: r.Ledger.Suite, Forced: r.Ledger.Forced,
 	}
+	h.SharedBy, _ = r.SharedBy() // a remark; the glob is a fixed one
 	rep := report.New(h, jobs)
 	if rep.Pending() == 0 {
 		rep.FinishedAt = report.Time{Time: lastEnd(r, jobs).UTC()}

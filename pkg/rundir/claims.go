@@ -165,3 +165,24 @@ func DropClaim(runs, name string) error {
 func (c *Claims) File(name string) string { return claimFile(c.runs, name) }
 
 func claimFile(runs, name string) string { return filepath.Join(runs, claimsDir, name+".json") }
+
+// sharedPrefix begins the names of the files that say which other runs were started on
+// some nodes of a run while it was active.
+const sharedPrefix = "shared-by-"
+
+// NoteShared records with a run that another one was started on some of its nodes.
+func NoteShared(dir, by string) error {
+	return durable.WriteFile(filepath.Join(dir, sharedPrefix+by), nil, 0o600)
+}
+
+// SharedBy are the runs that were started on some nodes of this one while it was active.
+func (r *Run) SharedBy() ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(r.Dir, sharedPrefix+"*"))
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range files {
+		files[i] = strings.TrimPrefix(filepath.Base(f), sharedPrefix)
+	}
+	return files, nil
+}
