@@ -29,7 +29,7 @@ func Markdown(w io.Writer, run Run) error {
 	}
 	t, err := template.New("summary").Funcs(template.FuncMap{
 		"md": markdown, "measured": func(j Job) string { return measurements(j.Measurements, measurementsShown) },
-		"elapsed": elapsed, "nodes": nodeList, "mark": mark, "tally": tally, "pairTitle": Pairs.title, "caveats": caveats,
+		"elapsed": elapsed, "nodes": nodeList, "mark": mark, "tally": tally, "pairTitle": Pairs.title, "pairSaid": Pairs.said, "caveats": caveats,
 		"group": func(r []verdict.Reason) []string { return group(r, reasonsShown) },
 	}).Parse(string(text))
 	if err != nil {

@@ -27,6 +27,7 @@ type Pairs struct {
 	LinkRanking []PairLink `json:"link_ranking"` // the worst first
 	NotMeasured int        `json:"not_measured"` // links that were chosen and of which nothing is known
 	Findings    []string   `json:"findings"`     // what to look at, a sentence each
+	Facts       []Fact     `json:"-"`            // the findings in words for people; empty: it was read from a file
 }
 
 // PairNode is the rank of a node by its links.
@@ -118,8 +119,28 @@ func comparePairs(jobs []Job, nodes []string, x verdict.Expectation) Pairs {
 		}
 		p.LinkRanking = append(p.LinkRanking, r)
 	}
-	p.Findings = findings(p, a)
+	if p.Metric == "" {
+		p.countNotJudged(jobs)
+	}
+	p.find(a)
 	return p
+}
+
+// countNotJudged counts the links whose verdict says nothing of them, where there is no
+// metric to measure.
+func (p *Pairs) countNotJudged(jobs []Job) {
+	of := map[string]int{}
+	p.NotMeasured = 0
+	for _, j := range jobs {
+		if j.Verdict != verdict.Pass && j.Verdict != verdict.Fail {
+			p.NotMeasured++
+			of[j.Nodes[0]]++
+			of[j.Nodes[1]]++
+		}
+	}
+	for i, n := range p.NodeRanking {
+		p.NodeRanking[i].NotMeasured = of[n.Node]
+	}
 }
 
 // layOut makes the matrices.

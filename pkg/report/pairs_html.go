@@ -11,6 +11,7 @@ func pairFuncs() template.FuncMap {
 	class := map[string]string{suspectMark: "suspect", unclearMark: "unclear", noMark: ""}
 	return template.FuncMap{
 		"pairTitle":   Pairs.title,
+		"pairSaid":    Pairs.said,
 		"pairMatrix":  func(p Pairs) bool { return len(p.Nodes) <= pageMatrix },
 		"pairNode":    func(p Pairs, n string) string { return class[p.nodeMark(n)] },
 		"pairLink":    func(p Pairs, a, b string) string { return class[p.linkMark(a, b)] },

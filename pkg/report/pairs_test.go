@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"assay/pkg/metric"
 	"assay/pkg/pairwise"
@@ -72,7 +73,7 @@ func fabricRun(n int) Run {
 func TestPairsText(t *testing.T) {
 	for _, n := range []int{6, 8, 9} {
 		var buf bytes.Buffer
-		pairs(&buf, fabricRun(n).Pairs, false)
+		pairs(&buf, fabricRun(n).Pairs, "slurm", false)
 		golden(t, fmt.Sprintf("pairs%d.txt", n), buf.Bytes())
 		for _, line := range strings.Split(buf.String(), "\n")[:n+2] {
 			if textWidth(line) > 80 {
@@ -86,7 +87,7 @@ func TestManyFindings(t *testing.T) {
 	p := Pairs{Test: "net", Nodes: make([]string, 9), Findings: make([]string, 15)}
 	for all, want := range map[bool]int{false: 14, true: 16} {
 		var buf bytes.Buffer
-		pairs(&buf, []Pairs{p}, all)
+		pairs(&buf, []Pairs{p}, "slurm", all)
 		if lines := strings.Count(buf.String(), "\n"); lines != want || strings.Contains(buf.String(), "…and 3 more") == all {
 			t.Errorf("all %t: %d lines, want %d:\n%s", all, lines, want, &buf)
 		}
@@ -117,7 +118,7 @@ func TestPairsJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(run.Pairs, back.Pairs); d != "" {
+	if d := cmp.Diff(run.Pairs, back.Pairs, cmpopts.IgnoreFields(Pairs{}, "Facts")); d != "" {
 		t.Errorf("decoded (-want +got):\n%s", d)
 	}
 }
@@ -128,7 +129,7 @@ func TestPairsHTML(t *testing.T) {
 	page := string(render(t, func(b *bytes.Buffer) error { return HTML(b, run, nil) }))
 	for _, want := range []string{
 		`<h2>pairs of net: bandwidthGbps, higher is better</h2>`, `<th class="suspect">node3</th>`, `<td class="suspect">FAIL</td>`,
-		`<td class="">ERROR</td>`, `&lt;b&gt;x`, `node4–node5: failed although both nodes are fast on other links (9.8 Gbps)`,
+		`<td class="">ERROR</td>`, `&lt;b&gt;x`, `node4–node5: failed, where other links of both nodes reach 9.8 Gbps</li>`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %s", want)
@@ -142,7 +143,7 @@ func TestPairsHTML(t *testing.T) {
 
 func TestPairsMarkdown(t *testing.T) {
 	text := string(render(t, func(b *bytes.Buffer) error { return Markdown(b, fabricRun(6)) }))
-	if want := "**pairs of net\\: bandwidthGbps, higher is better**\n\n- node3\\: all its links are slow"; !strings.Contains(text, want) {
+	if want := "**pairs of net\\: bandwidthGbps, higher is better**\n\n- node3\\: all its links are slower than the others' \\(2.1 against 9.8 Gbps\\)\n"; !strings.Contains(text, want) {
 		t.Errorf("the summary has no %q:\n%s", want, text)
 	}
 }
@@ -185,8 +186,11 @@ func TestFindings(t *testing.T) {
 			"a–b: slow (2 Gbps), worse than a is on other links (5 Gbps): look at the cable or port too",
 		}},
 		{"no metric", []Job{linkJob("a", "b", 1, 2), linkJob("c", "d", 1, 9)}, verdict.Expectation{}, []string{
-			"the card declares no metric, so that links are not compared; declare one with what is better (higher or lower)",
-			"2 of 2 links could not be measured, and nothing is said of what they are like",
+			"the test declares no metric to compare links by; declare one with what is better (higher or lower)",
+		}},
+		{"no metric, and one not judged", []Job{linkJob("a", "b", 1, 2), linkJob("c", "d", 1, -1), {Key: "net", Scope: "pair", Nodes: []string{"a", "c"}, Verdict: verdict.Error}}, verdict.Expectation{}, []string{
+			"the test declares no metric to compare links by; declare one with what is better (higher or lower)",
+			"1 of 3 links could not be judged, and nothing is said of what they are like",
 		}},
 		{"no direction", []Job{linkJob("a", "b", 1, 2), linkJob("c", "d", 1, 9)}, verdict.Expectation{Metrics: []metric.Spec{{Name: "bandwidthGbps"}}}, []string{
 			"nothing is ranked: the card does not say what is better of bandwidthGbps (higher or lower)",
@@ -236,5 +240,77 @@ func TestIsMetric(t *testing.T) {
 		if got := [3]bool{IsMetric(performance, name), IsMetric(plain, name), IsMetric(modelled, name)}; got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
+	}
+}
+
+// People are told what was measured, and what to look at where nodes are more than names.
+func TestSaid(t *testing.T) {
+	for name, tt := range map[string]struct {
+		jobs []Job
+		want []Fact
+	}{
+		"all links of a node failed": {[]Job{linkJob("a", "b", 1, -1), linkJob("a", "c", 1, -1), linkJob("b", "c", 1, 9), linkJob("b", "d", 1, 9), linkJob("c", "d", 1, 9)}, []Fact{
+			{"a: all its links failed (the others' median is 9 Gbps)", "look at the node"},
+		}},
+		"most links of a node": {[]Job{
+			linkJob("a", "b", 1, 2), linkJob("a", "c", 1, 2), linkJob("a", "d", 1, 9), linkJob("b", "c", 1, 9), linkJob("b", "d", 1, 9), linkJob("c", "d", 1, 9),
+		}, []Fact{{"a: 2 of its 3 links are slower than the others' (2 against 9 Gbps)", "look at the node"}}},
+		"apart": {[]Job{linkJob("a", "b", 1, 2), linkJob("c", "d", 1, 9), linkJob("e", "f", 1, 9)}, []Fact{
+			{"a–b: slower than other links (2 against 9 Gbps), and a and b have no other link that tells more", "look at both nodes and at the link, or measure them with others"},
+		}},
+		"a bad link of a bad node": {[]Job{
+			linkJob("a", "b", 1, 2), linkJob("a", "c", 1, 5), linkJob("a", "d", 1, 5), linkJob("b", "c", 1, 9), linkJob("b", "d", 1, 9), linkJob("c", "d", 1, 9),
+		}, []Fact{
+			{"a: all its links are slower than the others' (5 against 9 Gbps)", "look at the node"},
+			{"a–b: slower than other links of a (2 against 5 Gbps)", "look at the cable or port too"},
+		}},
+		"between two slow nodes": {[]Job{
+			linkJob("a", "b", 1, 2), linkJob("b", "c", 1, 2), linkJob("c", "d", 1, 2), linkJob("d", "e", 1, 9), linkJob("e", "f", 1, 9), linkJob("f", "g", 1, 9), linkJob("a", "g", 1, 2),
+		}, []Fact{
+			{"a: all its links are slower than the others' (2 against 9 Gbps)", "look at the node"},
+			{"b: slower than the others (2 against 9 Gbps), but only on links to nodes that are slow themselves", "measure it with another node"},
+			{"c: all its links are slower than the others' (2 against 9 Gbps)", "look at the node"},
+		}},
+		"a failed link": {[]Job{linkJob("a", "b", 1, -1), linkJob("a", "c", 1, 9), linkJob("b", "c", 1, 9)}, []Fact{
+			{"a–b: failed, where other links of both nodes reach 9 Gbps", "look at the cable or port"},
+		}},
+		"nothing": {[]Job{linkJob("a", "b", 1, 9), linkJob("a", "c", 1, 9), linkJob("b", "c", 1, 9)}, []Fact{{Measured: "no node and no link stands out from the others"}}},
+	} {
+		p := NewPairs(tt.jobs, nil, func(string) verdict.Expectation { return gbps() })[0]
+		if d := cmp.Diff(tt.want, p.Facts); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+		for target, advised := range map[string]bool{"local": false, "slurm": true} {
+			for i, text := range p.said(target) {
+				want := tt.want[i].Measured
+				if advised && tt.want[i].Advice != "" {
+					want += "; " + tt.want[i].Advice
+				}
+				if text != want {
+					t.Errorf("%s on %s: %q, want %q", name, target, text, want)
+				}
+			}
+		}
+		p.Facts = nil
+		if d := cmp.Diff(p.Findings, p.said("local")); d != "" {
+			t.Errorf("%s as read from a file (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+// Where links are compared by nothing, the matrix is of their verdicts.
+func TestPairsWithoutAMetric(t *testing.T) {
+	var buf bytes.Buffer
+	list := NewPairs([]Job{linkJob("a", "b", 1, 2), linkJob("a", "c", 1, -1), linkJob("b", "c", 1, 3)}, nil, func(string) verdict.Expectation { return verdict.Expectation{} })
+	pairs(&buf, list, "slurm", false)
+	want := `pairs of net
+            a       b       c
+    a       -    PASS    FAIL
+    b    PASS       -    PASS
+    c    FAIL    PASS       -
+    the test declares no metric to compare links by; declare one with what is better (higher or lower)
+`
+	if d := cmp.Diff(want, buf.String()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }

@@ -22,7 +22,7 @@ const (
 
 // pairs writes what links say of nodes and links: a matrix where it fits, else those
 // that are worst, and what to look at.
-func pairs(buf *bytes.Buffer, list []Pairs, all bool) {
+func pairs(buf *bytes.Buffer, list []Pairs, target string, all bool) {
 	for _, p := range list {
 		fmt.Fprintf(buf, "%s\n", phrase.Line(p.title()))
 		switch {
@@ -31,9 +31,10 @@ func pairs(buf *bytes.Buffer, list []Pairs, all bool) {
 		case p.Better != "":
 			p.worst(buf)
 		}
-		for i, f := range p.Findings {
+		said := p.said(target)
+		for i, f := range said {
 			if i == findingsShown && !all {
-				fmt.Fprintf(buf, "    …and %d more, all with --verbose and in the report\n", len(p.Findings)-i)
+				fmt.Fprintf(buf, "    …and %d more, all with --verbose and in the report\n", len(said)-i)
 				break
 			}
 			fmt.Fprintf(buf, "    %s\n", phrase.Line(f))

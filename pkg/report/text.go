@@ -41,7 +41,7 @@ func Text(w io.Writer, run Run, opt Options) error {
 		t.line(&buf, i+1, j.Verdict)
 		notes(&buf, j, opt)
 	}
-	pairs(&buf, run.Pairs, opt.Verbose)
+	pairs(&buf, run.Pairs, run.Target, opt.Verbose)
 	fmt.Fprintf(&buf, "%s  %s\n", Paint(run.Verdict.String(), run.Verdict, opt.Color), phrase.Line(summing(run)))
 	if run.Dir != "" {
 		fmt.Fprintf(&buf, "run %s in %s\n", phrase.Line(run.RunID), phrase.Line(run.Dir))
