@@ -61,7 +61,8 @@ type JobHeader struct {
 	Optional bool
 	Baseline bool
 	Gates    *Gates
-	Nodes    []string // where it was to run; empty: that was left to the target
+	Nodes    []string            // where it was to run; empty: that was left to the target
+	Expect   verdict.Expectation // what it was judged by
 }
 
 // NewJob describes one judged job.
@@ -87,7 +88,7 @@ func NewJob(h JobHeader, e evidence.Evidence, v verdict.Verdict) Job {
 		j.ElapsedSeconds = max(j.ElapsedSeconds, r.ElapsedSeconds)
 	}
 	for _, m := range v.Measurements {
-		j.Measurements = append(j.Measurements, newMeasurement(m))
+		j.Measurements = append(j.Measurements, newMeasurement(m, h.Expect))
 	}
 	j.Violations, j.NotEvaluated = newViolations(v.Violations), newNotEvaluated(v.NotEvaluated)
 	j.StartedAt, j.FinishedAt = span(e.Ranks)
@@ -122,7 +123,7 @@ func newRank(r evidence.Rank) Rank {
 	return out
 }
 
-func newMeasurement(m metric.Measurement) Measurement {
+func newMeasurement(m metric.Measurement, x verdict.Expectation) Measurement {
 	out := Measurement{
 		Name: valid(m.Name), Unit: valid(m.Unit), Model: valid(m.Model), Source: m.Source,
 		Text: valid(m.Text), NotApplicable: m.NotApplicable, Label: m.Label,
@@ -131,7 +132,24 @@ func newMeasurement(m metric.Measurement) Measurement {
 		value := m.Value
 		out.Value = &value
 	}
+	out.Gated, out.Declared = standingOf(out, x)
 	return out
+}
+
+// standingOf says whether a measurement is of a metric that the job is judged by, and
+// of one that its card names.
+func standingOf(m Measurement, x verdict.Expectation) (gated, declared bool) {
+	for _, t := range x.Thresholds {
+		if IsMetric(m, t.Metric) {
+			gated, declared = true, true
+		}
+	}
+	for _, s := range x.Metrics {
+		if IsMetric(m, s.Name) {
+			gated, declared = gated || s.Required, true
+		}
+	}
+	return gated && !x.Baseline, declared
 }
 
 func newReasons(list []verdict.Reason) []verdict.Reason {

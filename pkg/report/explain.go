@@ -32,6 +32,10 @@ func Explain(w io.Writer, run Run, job Job, e evidence.Evidence, tail *LogTail, 
 		fmt.Fprintf(&buf, "rule: %s\n", strings.TrimSuffix(job.Rule+": "+ruleMeaning(job.Rule), ": "))
 	}
 	fmt.Fprintf(&buf, "run %s on %s, attempt %d, scope %s\n", phrase.Line(run.RunID), phrase.Line(run.Target), e.Attempt, phrase.Line(job.Scope))
+	for _, line := range circumstances(run, job) {
+		fmt.Fprintln(&buf, phrase.Line(line))
+	}
+	list(&buf, "attempts", attemptLines(job))
 	list(&buf, "reasons", reasonLines(job.Reasons))
 	list(&buf, "warnings", reasonLines(job.Warnings))
 	list(&buf, "not evaluated", notEvaluatedLines(job.NotEvaluated))

@@ -11,10 +11,9 @@ import (
 	"assay/pkg/verdict"
 )
 
-// labels gives what people call each job: its name; its key where two have one name,
-// or where it is a test of a suite, with its nodes where two have one key. What has to be
-// known beside its verdict follows.
-func labels(run Run) []string {
+// Names gives what people call each job: its name; its key where two have one name,
+// or where it is a test of a suite, with its nodes where two have one key.
+func Names(run Run) []string {
 	names, keys := map[string]int{}, map[string]int{}
 	for _, j := range run.Jobs {
 		names[j.Name]++
@@ -29,6 +28,14 @@ func labels(run Run) []string {
 				out[i] += " " + strings.Join(j.Nodes, "–")
 			}
 		}
+	}
+	return out
+}
+
+// labels are the names of the jobs, each with what has to be known beside its verdict.
+func labels(run Run) []string {
+	out := Names(run)
+	for i, j := range run.Jobs {
 		out[i] += marks(j)
 	}
 	return out
@@ -60,11 +67,11 @@ func number(m Measurement) string {
 }
 
 // measurements joins the first few values; most is how many, 0 for all. Of few, words
-// come last.
+// come last, and of the others those that the job was judged by first.
 func measurements(list []Measurement, most int) string {
 	var parts []string
 	if most > 0 {
-		list = slices.SortedStableFunc(slices.Values(list), func(a, b Measurement) int { return cmp.Compare(word(a), word(b)) })
+		list = slices.SortedStableFunc(slices.Values(list), func(a, b Measurement) int { return cmp.Compare(place(a), place(b)) })
 	}
 	for i, m := range list {
 		if most > 0 && i == most {
@@ -76,11 +83,17 @@ func measurements(list []Measurement, most int) string {
 	return strings.Join(parts, ", ")
 }
 
-func word(m Measurement) int {
-	if m.Label {
+// place is where a measurement comes among those of a job.
+func place(m Measurement) int {
+	switch {
+	case m.Label:
+		return 3
+	case m.Gated:
+		return 0
+	case m.Declared:
 		return 1
 	}
-	return 0
+	return 2
 }
 
 // elapsed is a duration in seconds for people; "" for none.

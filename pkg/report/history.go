@@ -84,14 +84,28 @@ func caveats(run Run) []string {
 	case run.Baseline:
 		out = append(out, "a baseline: nothing was gated, so this is no acceptance")
 	case baselines > 0:
-		out = append(out, fmt.Sprintf("%s of a baseline: these were not gated", phrase.Count(baselines, "job")))
+		which := "these were"
+		if baselines == 1 {
+			which = "it was"
+		}
+		out = append(out, fmt.Sprintf("%s of a baseline: %s not gated", phrase.Count(baselines, "job"), which))
 	}
 	if optional > 0 {
-		out = append(out, fmt.Sprintf("%s did not pass and does not decide", phrase.Count(optional, "optional job")))
+		verb := "do"
+		if optional == 1 {
+			verb = "does"
+		}
+		out = append(out, fmt.Sprintf("%s did not pass and %s not decide", phrase.Count(optional, "optional job"), verb))
 	}
 	if run.Target == "local" && slices.ContainsFunc(run.Pairs, func(p Pairs) bool { return len(p.Findings) > 0 }) {
 		out = append(out, "the nodes are names for parts of one machine: what sets them apart may be its noise")
 	}
+	return append(out, intrusions(run)...)
+}
+
+// intrusions say which other runs used some of the nodes.
+func intrusions(run Run) []string {
+	var out []string
 	if len(run.SharedBy) > 0 {
 		out = append(out, "other runs were started on some of its nodes meanwhile ("+strings.Join(run.SharedBy, ", ")+")")
 	}

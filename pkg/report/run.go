@@ -124,7 +124,9 @@ type Measurement struct {
 	Source        metric.Source `json:"source"`
 	Text          string        `json:"text"` // as it was written, when it comes from one reading
 	NotApplicable bool          `json:"not_applicable,omitempty"`
-	Label         bool          `json:"label,omitempty"` // it is a word, which Text holds
+	Label         bool          `json:"label,omitempty"`    // it is a word, which Text holds
+	Gated         bool          `json:"gated,omitempty"`    // the job was judged by it: it has a threshold, or is required
+	Declared      bool          `json:"declared,omitempty"` // the card names it
 }
 
 // Time is a moment in UTC. The zero value is "not known" and null in JSON.

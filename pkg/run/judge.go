@@ -131,6 +131,7 @@ func headerOf(r *rundir.Run, a plan.Attempt) report.JobHeader {
 	h := report.JobHeader{
 		Name: job.Model, Key: job.Key, ID: job.ID, Scope: job.Scope, Attempts: a.Number, Directory: r.Rel(a.Dir),
 		Test: job.Test, Variant: job.Variant, Round: job.Round, Optional: job.Optional, Baseline: job.Expect.Baseline, Nodes: job.Nodes,
+		Expect: job.Expect,
 	}
 	if g := job.Gates; g != nil {
 		h.Gates = &report.Gates{File: g.File, Digest: g.Digest, Hardware: g.Hardware}
