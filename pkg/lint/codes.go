@@ -35,6 +35,7 @@ const (
 	ThresholdNoBound    = threshold.CodeNoBound
 	ThresholdNotFinite  = threshold.CodeNotFinite
 	ThresholdComparison = "THRESHOLD_COMPARISON"
+	ThresholdInexact    = threshold.CodeInexact
 	ThresholdEmpty      = threshold.CodeEmpty
 	ThresholdEquality   = threshold.CodeEquality
 	ThresholdGoodSide   = threshold.CodeGoodSide
@@ -116,6 +117,7 @@ func Codes() []Rule {
 		{BlockIgnored, Warning, "A deployment block is ignored because there is one that wins over it."},
 		{ThresholdNoBound, Error, "A threshold has none of min, max, equal and not_equal."},
 		{ThresholdNotFinite, Error, "A bound is not a finite number."},
+		{ThresholdInexact, Error, "A bound is a whole number, or one close to 0, that no 64-bit floating-point number is equal to, so that it would be compared as another."},
 		{ThresholdComparison, Error, "A threshold has a comparison that is not known."},
 		{ThresholdEmpty, Error, "No value can satisfy a threshold."},
 		{ThresholdEquality, Warning, "A threshold wants a quantity that is measured to be, or not to be, exactly equal to something, or equal to a number that is not whole."},

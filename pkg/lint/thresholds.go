@@ -128,6 +128,15 @@ func (c *checker) bounds(n document.Node, spec metric.Spec, given bool) {
 		}
 		c.at(s, f.Code, at, message, fix)
 	}
+	for _, name := range comparisons() {
+		bound := number(n.Get(name))
+		if bound == nil {
+			continue
+		}
+		if f := threshold.Inexact(name, strings.TrimSpace(n.Get(name).Text()), *bound); f != nil {
+			report(Error, *f, "the threshold cannot be applied as it is written: "+f.Message)
+		}
+	}
 	for _, f := range threshold.Malformed(t) {
 		if f.Code == threshold.CodeNoMetric || f.Code == ThresholdNoBound && given {
 			continue // it is said elsewhere

@@ -15,6 +15,8 @@ type RankReadings struct {
 	Rank     int
 	Node     string // where it ran; empty: that is not known
 	Readings []Reading
+	// First is the source that counts before all others; empty: there is none.
+	First Source
 }
 
 // origin names the rank, unless it is the only one.
@@ -34,7 +36,7 @@ func (r RankReadings) origin(ranks []RankReadings) *Origin {
 // ranks disagree or are silent; they change nothing in the measurements, but
 // that one which cannot be a finite number is left out. Within a rank, a results
 // CSV counts before a `performance:` line, that before metrics.json, and that
-// before a `key=value` line.
+// before a `key=value` line, unless the rank says which source is the first.
 func Aggregate(specs []Spec, ranks []RankReadings) ([]Measurement, []Problem) {
 	out, problems, _ := aggregate(specs, ranks)
 	return out, problems
@@ -135,6 +137,12 @@ type keyed struct {
 func oneRank(r RankReadings) (chosen []keyed, problems []Problem) {
 	at := map[groupKey]int{}
 	rows := map[groupKey]int{}
+	first := map[groupKey]bool{} // what the first source says
+	for _, reading := range r.Readings {
+		if reading.Source == r.First {
+			first[groupKey{name: reading.Name, model: reading.Model}] = true
+		}
+	}
 	for _, reading := range r.Readings {
 		if !reading.NotApplicable && !finite(reading.Value) {
 			problems = append(problems, Problem{
@@ -144,7 +152,7 @@ func oneRank(r RankReadings) (chosen []keyed, problems []Problem) {
 			continue
 		}
 		key := groupKey{name: reading.Name, model: reading.Model}
-		if reading.Source == SourceResults {
+		if reading.Source == SourceResults && !first[key] {
 			plain := key
 			key.row = rows[plain]
 			rows[plain]++
@@ -156,33 +164,25 @@ func oneRank(r RankReadings) (chosen []keyed, problems []Problem) {
 			continue
 		}
 		old := chosen[i].reading
+		better, worse := old, reading
+		if r.precedence(reading.Source) <= r.precedence(old.Source) { // of the same source the later
+			better, worse = reading, old
+		}
 		if !same(old, reading) && old.Source != reading.Source {
 			problems = append(problems, disagreement(reading, "rank %d reported %s as %s (%s) and as %s (%s); the first of them counts",
-				r.Rank, title(reading.Name, reading.Model), show(better(old, reading)), better(old, reading).Source, show(worse(old, reading)), worse(old, reading).Source))
+				r.Rank, title(reading.Name, reading.Model), show(better), better.Source, show(worse), worse.Source))
 		}
-		chosen[i].reading = better(old, reading)
+		chosen[i].reading = better
 	}
 	return chosen, problems
 }
 
 // precedence orders the sources: what is more deliberate comes first.
-func precedence(s Source) int {
+func (r RankReadings) precedence(s Source) int {
+	if s == r.First {
+		return -1
+	}
 	return slices.Index([]Source{SourceResults, SourcePerformance, SourceMetricsJSON, SourceKeyValue}, s)
-}
-
-// better is the reading of the stronger source, or the later one of the same.
-func better(old, next Reading) Reading {
-	if precedence(next.Source) <= precedence(old.Source) {
-		return next
-	}
-	return old
-}
-
-func worse(old, next Reading) Reading {
-	if precedence(next.Source) <= precedence(old.Source) {
-		return old
-	}
-	return next
 }
 
 func same(a, b Reading) bool {
@@ -192,7 +192,7 @@ func same(a, b Reading) bool {
 	case a.Label:
 		return a.Text == b.Text
 	}
-	return a.Value == b.Value
+	return compareExact(a, b) == 0
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
@@ -203,6 +203,9 @@ func show(r Reading) string {
 		return "n/a"
 	case r.Label:
 		return strconv.Quote(clip(r.Text))
+	}
+	if Rounded(r.Text, r.Value) != 0 {
+		return clip(r.Text)
 	}
 	return formatNumber(r.Value)
 }

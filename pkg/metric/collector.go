@@ -3,9 +3,13 @@ package metric
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"assay/pkg/phrase"
 )
 
 // Limits that keep a hostile or broken log from filling memory.
@@ -13,12 +17,15 @@ const (
 	maxNames    = 10_000 // different metrics one rank may report
 	maxProblems = 20     // problems kept where they have no metric name
 	maxLine     = 8 << 10
+
+	maxLineText = "8 KiB" // maxLine in words
 )
 
 // Collector picks readings out of the lines of a log while they pass. It keeps
 // the last reading of each source and name. A value that is no number stands
 // like any other: it takes the place of an earlier reading of the same name. A
 // line that may be cut takes no place: it is kept beside what whole lines said.
+// Names that are declared count however many others there are.
 // It is safe for concurrent use.
 type Collector struct {
 	declared map[string]struct{}
@@ -27,11 +34,11 @@ type Collector struct {
 	mu      sync.Mutex
 	index   map[slot]int
 	entries []entry
-	loose   []Problem // problems that belong to no name
-	dropped int       // loose problems beyond maxProblems
-	ignored int       // readings beyond maxNames
-	odd     int       // different keys that are no names
-	more    int       // lines with such keys beyond maxProblems different ones
+	loose   []Problem      // problems that belong to no name
+	dropped int            // loose problems beyond maxProblems
+	ignored map[Source]int // readings beyond maxNames, by source
+	odd     int            // different keys that are no names
+	more    int            // lines with such keys beyond maxProblems different ones
 
 	changed atomic.Int64
 }
@@ -47,8 +54,10 @@ type entry struct {
 	problem Problem // set when Code is not empty; then reading does not count
 	// prefixed says that the line had a log prefix.
 	prefixed bool
-	trail    string  // what followed the metric on its line
-	twice    Problem // set when lines that say different things have one name
+	trail    string    // what followed the metric on its line
+	spelled  string    // the key as it was written; empty: as the name is
+	others   []variant // what other spellings of the name said last
+	twice    Problem   // set when lines that say different things have one name
 }
 
 // name is the metric that the line was about, "" when it names none.
@@ -166,12 +175,15 @@ func (c *Collector) record(source Source, e entry, place string, cut bool) {
 	}
 	key := slot{source, name, cut}
 	if i, ok := c.index[key]; ok {
-		e.twice = overwritten(c.entries[i], e)
+		e.twice, e.others = overwritten(c.entries[i], e), otherVariants(c.entries[i], e)
 		c.entries[i] = e
 		return
 	}
-	if !cut && len(c.entries) >= maxNames {
-		c.ignored++
+	if _, declared := c.declared[name]; !cut && !declared && len(c.entries) >= maxNames {
+		if c.ignored == nil {
+			c.ignored = map[Source]int{}
+		}
+		c.ignored[e.reading.Source]++
 		return
 	}
 	if source == sourceName {
@@ -236,6 +248,7 @@ func (c *Collector) Result() ([]Reading, []Problem) {
 		if e.twice.Code != "" {
 			problems = append(problems, e.twice)
 		}
+		problems = append(problems, e.merged()...)
 	}
 	problems = append(problems, c.loose...)
 	if c.dropped > 0 {
@@ -244,8 +257,12 @@ func (c *Collector) Result() ([]Reading, []Problem) {
 	if c.more > 0 {
 		problems = append(problems, Problem{Code: CodeName, Source: SourceKeyValue, Message: fmt.Sprintf("%d more lines have keys that are no names of metrics", c.more)})
 	}
-	if c.ignored > 0 {
-		problems = append(problems, Problem{Code: CodeNotANumber, Message: fmt.Sprintf("%d readings were ignored: more than %d different metric names were reported", c.ignored, maxNames)})
+	for _, source := range slices.Sorted(maps.Keys(c.ignored)) {
+		were := "were"
+		if c.ignored[source] == 1 {
+			were = "was"
+		}
+		problems = append(problems, Problem{Code: CodeNotANumber, Source: source, Message: fmt.Sprintf("%s %s ignored: more than %d different metric names were reported", phrase.Count(c.ignored[source], "reading"), were, maxNames)})
 	}
 	return readings, problems
 }

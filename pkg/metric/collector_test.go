@@ -218,6 +218,34 @@ func TestManyNamesAreBounded(t *testing.T) {
 	}
 }
 
+// However many others there are, what is declared counts; and one reading is one.
+func TestDeclaredNamesCountBeyondEveryCap(t *testing.T) {
+	col := NewAcceptanceCollector([]Spec{{Name: "late"}}, []string{"late", "gatedGBs"})
+	r := col.Stdout()
+	for i := range maxNames + 1 {
+		r.Line([]byte("key"+formatNumber(float64(i))+"=1"), "out", false)
+	}
+	for _, line := range []string{"late=1", "gatedGBs=n", "gated_g_bs=5", "late=2", "gatedGBs=7", "performance: 3 late"} {
+		r.Line([]byte(line), "out", false)
+	}
+	readings, problems := col.Result()
+	if diff := cmp.Diff([]string{"key_value late=2", "key_value gatedGBs=7 GB/s", "performance late=3"}, describe(withUnit(readings[maxNames:]))); diff != "" {
+		t.Error(diff)
+	}
+	checkProblems(t, []string{"METRIC_DISAGREES gatedGBs was reported as 5 (gated_g_bs) and as 7", "METRIC_NOT_A_NUMBER 1 reading was ignored: more than 10000 different"}, problems)
+	if got := problems[1].Source; got != SourceKeyValue {
+		t.Errorf("the ignored reading is said to be of %q", got)
+	}
+}
+
+// withUnit gives readings the unit of their names.
+func withUnit(readings []Reading) []Reading {
+	for i := range readings {
+		readings[i].Unit, _ = UnitOf(readings[i].Name)
+	}
+	return readings
+}
+
 func TestLongLineOfAProgressBar(t *testing.T) {
 	col := NewCollector([]string{"tokens"})
 	col.Line([]byte(strings.Repeat("50%|#####\r", 10_000)+"performance: 5 x\rtokens=7\r\n"), "stderr")

@@ -81,7 +81,13 @@ func (g *group) combined(spec Spec, ranks []RankReadings) (*Measurement, []Probl
 		}}
 	}
 	m := g.one(spec, g.values[0])
-	m.Value, m.Text, m.NotApplicable, m.From = v, formatNumber(v), false, g.extreme(spec, v)
+	m.Value, m.Text, m.NotApplicable, m.From = v, formatNumber(v), false, nil
+	if e := g.extreme(spec); e != nil {
+		m.From = e.from
+		if Rounded(e.reading.Text, v) != 0 {
+			m.Text = e.reading.Text
+		}
+	}
 	return m, g.silent(spec, ranks)
 }
 
@@ -117,14 +123,20 @@ func (g *group) one(spec Spec, v ranked) *Measurement {
 	return &Measurement{Name: r.Name, Value: r.Value, Text: r.Text, Unit: unit, Model: r.Model, Source: r.Source, NotApplicable: r.NotApplicable, Label: r.Label, From: v.from}
 }
 
-// extreme is the lowest rank that reported the smallest or the largest value; nil
-// where the values of all were put together.
-func (g *group) extreme(spec Spec, value float64) *Origin {
-	if spec.Aggregate != AggregateMin && spec.Aggregate != AggregateMax {
+// extreme is what the lowest rank reported that has the smallest or the largest value;
+// nil where the values of all were put together.
+func (g *group) extreme(spec Spec) *ranked {
+	sign := map[string]int{AggregateMin: -1, AggregateMax: 1}[spec.Aggregate]
+	if sign == 0 {
 		return nil
 	}
-	i := slices.IndexFunc(g.values, func(v ranked) bool { return v.number() && v.reading.Value == value })
-	return g.values[i].from
+	var best *ranked
+	for i, v := range g.values {
+		if v.number() && (best == nil || compareExact(v.reading, best.reading) == sign) {
+			best = &g.values[i]
+		}
+	}
+	return best
 }
 
 // label says that words were reported where numbers are put together.
@@ -201,6 +213,9 @@ func (g *group) mostFrequent() *Reading {
 			key.text = r.Text
 		default:
 			key.number = r.Value
+			if Rounded(r.Text, r.Value) != 0 {
+				key.text = r.Text
+			}
 		}
 		count[key]++
 		switch n := count[key]; {

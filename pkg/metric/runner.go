@@ -75,11 +75,27 @@ func (r *Runner) Line(line []byte, place string, cut bool) {
 	}
 	if last := bytes.LastIndexByte(line, '\r'); last >= 0 { // drawn over
 		for part := range bytes.SplitSeq(line[:last], []byte("\r")) {
-			r.one(part, place, false)
+			r.one(part, place, false, "")
 		}
 		line = line[last+1:]
 	}
-	r.one(line, place, cut)
+	r.one(line, place, cut, "")
+}
+
+// Long looks at a line that is too long to be kept, by its beginning. A reading that
+// begins there is none, and takes the place of an earlier one all the same. Limit is
+// how long a line may be, in words. The beginning is not kept.
+func (r *Runner) Long(head []byte, place, limit string) {
+	if r.artifact(head) {
+		return
+	}
+	if last := bytes.LastIndexByte(head, '\r'); last >= 0 {
+		for part := range bytes.SplitSeq(head[:last], []byte("\r")) {
+			r.one(part, place, false, "")
+		}
+		head = head[last+1:]
+	}
+	r.one(head, place, false, limit)
 }
 
 // Plain looks at lines none of which has a tag.
@@ -122,8 +138,8 @@ func (r *Runner) artifact(line []byte) bool {
 	return inside
 }
 
-// one looks at a line without its end.
-func (r *Runner) one(line []byte, place string, cut bool) {
+// one looks at a line without its end. Limit is not empty when it is longer than that.
+func (r *Runner) one(line []byte, place string, cut bool, limit string) {
 	if declaresSkip(line) {
 		if r.skip == "" {
 			r.skip = clean(string(line[:min(len(line), maxSaid)]))
@@ -131,8 +147,9 @@ func (r *Runner) one(line []byte, place string, cut bool) {
 		r.say(line)
 		return
 	}
+	limited := limit // of a pair; what follows a metric is no part of a performance line
 	if len(line) > maxLine {
-		line = line[:maxLine] // a reading is short
+		line, limited = line[:maxLine], maxLineText // a reading is short
 	}
 	text := strings.TrimSpace(stripEscapes(string(line)))
 	if text == "" {
@@ -142,7 +159,10 @@ func (r *Runner) one(line []byte, place string, cut bool) {
 	source := SourcePerformance
 	if !found && r.pairs {
 		e, found = r.c.parsePair(text)
-		source = SourceKeyValue
+		source, limit = SourceKeyValue, limited
+	}
+	if found && limit != "" && e.problem.Code != CodeName {
+		e.problem, e.reading = notANumber(e.name(), "%q is no reading: its line is longer than %s", clip(text), limit), Reading{}
 	}
 	switch {
 	case !found:
@@ -180,7 +200,7 @@ func (c *Collector) parsePair(line string) (e entry, found bool) {
 		e.problem = Problem{Code: CodeName, Name: clip(key), Text: clean(value), Message: fmt.Sprintf("%q is no metric: the %v", clip(line), err)}
 		return e, true
 	}
-	e.reading = Reading{Name: name}
+	e.reading, e.spelled = Reading{Name: name}, key
 	q, err := parseQuantity(value)
 	switch {
 	case err == nil && (q.unit == "" || c.unitOf(name, q.unit)):

@@ -118,6 +118,61 @@ func TestWordsAreClipped(t *testing.T) {
 	}
 }
 
+// A line that is too long takes the place of what was said before, as what is no number.
+func TestLongLines(t *testing.T) {
+	long := strings.Repeat("x", maxLine)
+	blank := strings.Repeat(" ", maxLine)
+	for _, tt := range []struct {
+		name           string
+		line, head     string // by Line, or by Long
+		want, problems []string
+		said, skip     string
+	}{
+		{name: "by its beginning", head: "a=5 and more", problems: []string{`METRIC_NOT_A_NUMBER out:2: "a=5 and more" is no reading: its line is longer than 64 KiB`}},
+		{name: "a number at first", line: "a=5" + blank + "9", problems: []string{`is no reading: its line is longer than 8 KiB`}},
+		{name: "a word", line: "a=" + long, problems: []string{"longer than 8 KiB"}},
+		{name: "no key", head: "some prose, a=5", want: []string{"key_value a=1"}, said: "some prose, a=5"},
+		{name: "no name", head: "A=5", want: []string{"key_value a=1"}, problems: []string{"METRIC_NAME"}},
+		{name: "what was drawn over stands", head: "a=7\rb=2", want: []string{"key_value a=7"}, problems: []string{"b=2"}},
+		{name: "a skip", head: "X_SKIP: why a=5", want: []string{"key_value a=1"}, said: "X_SKIP: why a=5", skip: "X_SKIP: why a=5"},
+		{name: "a performance line", head: "performance: 5 a", want: []string{"key_value a=1"}, problems: []string{`"performance: 5 a" is no reading: its line is longer than 64 KiB`}},
+		{name: "a performance line that goes on", line: "performance: 5 a " + long, want: []string{"key_value a=1", "performance a=5"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			col := NewAcceptanceCollector(nil, nil)
+			r := col.Stdout()
+			r.Line([]byte("a=1\n"), "out:1", false)
+			if tt.head != "" {
+				r.Long([]byte(tt.head), "out:2", "64 KiB")
+			} else {
+				r.Line([]byte(tt.line), "out:2", false)
+			}
+			readings, problems := col.Result()
+			if diff := cmp.Diff(tt.want, describe(readings)); diff != "" {
+				t.Error(diff)
+			}
+			checkProblems(t, tt.problems, problems)
+			if r.Said() != tt.said || r.Skip() != tt.skip {
+				t.Errorf("said %q, skip %q", r.Said(), r.Skip())
+			}
+			r.Line([]byte("a=3\n"), "out:3", false)
+			if readings, _ := col.Result(); !strings.Contains(strings.Join(describe(readings), " "), "key_value a=3") {
+				t.Errorf("a later line does not count: %v", describe(readings))
+			}
+		})
+	}
+	col := NewAcceptanceCollector(nil, nil)
+	for _, r := range []*Runner{col.Stdout().Muted(), col.Stderr()} {
+		r.Long([]byte("a=5"), "out", "64 KiB")
+	}
+	r := col.Stdout()
+	r.Line([]byte("-----BEGIN ASSAY ARTIFACT a text/plain-----"), "out", false)
+	r.Long([]byte("a=5"), "out", "64 KiB")
+	if readings, problems := col.Result(); len(readings)+len(problems) > 0 {
+		t.Errorf("%v %v", readings, problems)
+	}
+}
+
 // A flood of keys that are no names is counted, and takes no place of a metric.
 func TestManyOddKeys(t *testing.T) {
 	col := NewAcceptanceCollector(nil, nil)

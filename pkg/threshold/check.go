@@ -1,13 +1,18 @@
 package threshold
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
 	"assay/pkg/metric"
+	"assay/pkg/phrase"
 )
+
+// maxShown is how many bytes of a number are shown that is shown as it was written.
+const maxShown = 60
 
 // The codes of a Violation. They are reason codes of a verdict.
 const (
@@ -71,7 +76,8 @@ func (t Threshold) Matches(m metric.Measurement) bool {
 }
 
 // Check compares every measurement that t gates with each of its bounds, exactly, as
-// 64-bit floating-point numbers. NaN and infinities satisfy nothing, neither do words
+// 64-bit floating-point numbers; a whole number, or one close to 0, that is none of
+// these counts as it was written. NaN and infinities satisfy nothing, neither do words
 // or absence. "n/a" satisfies only a threshold that is required_if_measurable.
 // A malformed threshold is satisfied by nothing.
 func Check(t Threshold, ms []metric.Measurement) []Violation {
@@ -133,20 +139,25 @@ func (t Threshold) refusals(m metric.Measurement) []Violation {
 		return nil
 	case m.NotApplicable:
 		return whole(CodeThreshold, CauseEvidence, "was reported as n/a"+on(m)+", and has to be "+t.Bounds())
+	case m.Label && otherUnit(m) != "":
+		return whole(CodeNotANumber, CauseEvidence, fmt.Sprintf("is %s%s, %s, and numbers are not converted; it has to be %s", strconv.Quote(m.Text), on(m), otherUnit(m), t.Bounds()))
 	case m.Label:
 		return whole(CodeNotANumber, CauseEvidence, fmt.Sprintf("is %s%s, which is no number, and has to be %s", strconv.Quote(m.Text), on(m), t.Bounds()))
 	}
-	value := "is " + number(m.Value)
+	value, off := "is "+number(m.Value), metric.Rounded(m.Text, m.Value)
+	if off != 0 {
+		value = "is " + phrase.Clip(m.Text, maxShown)
+	}
 	if m.Unit != "" {
 		value += " " + m.Unit
 	}
 	value += on(m)
 	if math.IsNaN(m.Value) || math.IsInf(m.Value, 0) {
-		return whole(CodeNotANumber, CauseEvidence, value+", which satisfies no threshold")
+		return whole(CodeNotANumber, CauseEvidence, value+", which is no finite number, and has to be "+t.Bounds())
 	}
 	var out []Violation
 	for _, b := range t.bounds() {
-		if why := b.refuses(m.Value); why != "" {
+		if why := b.refuses(m.Value, off); why != "" {
 			v := whole(CodeThreshold, CauseMeasurement, value+", "+why)[0]
 			v.Value, v.Bound = &m.Value, b.String()
 			out = append(out, v)
@@ -156,17 +167,22 @@ func (t Threshold) refusals(m metric.Measurement) []Violation {
 }
 
 // refuses says why v does not satisfy a bound, as the rest of a sentence; empty when
-// it does.
-func (b bound) refuses(v float64) string {
+// it does. Off says where what was measured lies of v, the float64 nearest to it: what
+// is below or above a bound that is a float64 itself can only be as close as that.
+func (b bound) refuses(v float64, off int) string {
 	limit := *b.value
+	side := cmp.Compare(v, limit)
+	if side == 0 {
+		side = off
+	}
 	switch {
-	case b.name == boundMin && v < limit:
+	case b.name == boundMin && side < 0:
 		return "below the minimum of " + number(limit)
-	case b.name == boundMax && v > limit:
+	case b.name == boundMax && side > 0:
 		return "above the maximum of " + number(limit)
-	case b.name == boundEqual && v != limit:
+	case b.name == boundEqual && side != 0:
 		return "not equal to " + number(limit)
-	case b.name == boundNotEqual && v == limit:
+	case b.name == boundNotEqual && side == 0:
 		return "which it must not be"
 	}
 	return ""
@@ -204,6 +220,18 @@ func (t Threshold) note() string {
 		return ""
 	}
 	return " (" + t.Note + ")"
+}
+
+// otherUnit says that the number of a label is in another unit than its metric.
+func otherUnit(m metric.Measurement) string {
+	unit, ok := metric.OtherUnit(m.Text, m.Unit)
+	switch {
+	case !ok:
+		return ""
+	case m.Unit == "":
+		return fmt.Sprintf("whose unit %s is not declared", unit)
+	}
+	return fmt.Sprintf("whose unit %s is not that of the metric (%s)", unit, m.Unit)
 }
 
 func title(m metric.Measurement) string {

@@ -192,19 +192,37 @@ func TestMessages(t *testing.T) {
 			"NaN",
 			Threshold{Metric: "n", NotEqual: at(1)},
 			[]metric.Measurement{value("n", math.NaN())},
-			[]string{"METRIC_NOT_A_NUMBER n: n is NaN, which satisfies no threshold | evidence, n [not_equal 1]"},
+			[]string{"METRIC_NOT_A_NUMBER n: n is NaN, which is no finite number, and has to be other than 1 | evidence, n [not_equal 1]"},
 		},
 		{
 			"infinity",
 			Threshold{Metric: "n", Min: at(1)},
 			[]metric.Measurement{value("n", math.Inf(1))},
-			[]string{"METRIC_NOT_A_NUMBER n: n is +Inf, which satisfies no threshold | evidence, n [min 1]"},
+			[]string{"METRIC_NOT_A_NUMBER n: n is +Inf, which is no finite number, and has to be at least 1 | evidence, n [min 1]"},
 		},
 		{
 			"required_if_measurable still gates numbers",
 			Threshold{Metric: "n", Min: at(1), RequiredIfMeasurable: true},
 			[]metric.Measurement{value("n", 0)},
 			[]string{"THRESHOLD n: n is 0, below the minimum of 1 | measurement, n [min 1] value 0"},
+		},
+		{
+			"a number in another unit",
+			Threshold{Metric: "latUs", Max: at(5)},
+			[]metric.Measurement{{Name: "latUs", Text: "3 ms", Unit: "us", Label: true}},
+			[]string{`METRIC_NOT_A_NUMBER latUs: latUs is "3 ms", whose unit ms is not that of the metric (us), and numbers are not converted; it has to be at most 5 | evidence, latUs [max 5] (3 ms) (us)`},
+		},
+		{
+			"a number in a unit that is not declared",
+			Threshold{Metric: "size", Max: at(5)},
+			[]metric.Measurement{{Name: "size", Text: "3MiB", Label: true}},
+			[]string{`METRIC_NOT_A_NUMBER size: size is "3MiB", whose unit MiB is not declared, and numbers are not converted; it has to be at most 5 | evidence, size [max 5] (3MiB)`},
+		},
+		{
+			"a whole number that is no float64",
+			Threshold{Metric: "n", Min: at(1 << 53), Max: at(1 << 53), Note: "exact"},
+			[]metric.Measurement{{Name: "n", Value: 1 << 53, Text: "9007199254740993"}, {Name: "n", Value: 1 << 53, Text: "9007199254740992"}},
+			[]string{"THRESHOLD n: n is 9007199254740993, above the maximum of 9.007199254740992e+15 (exact) | measurement, n [max 9.007199254740992e+15] value 9.007199254740992e+15 (9007199254740993) (exact)"},
 		},
 		{
 			"each model",
@@ -231,7 +249,7 @@ func TestMessages(t *testing.T) {
 			},
 			[]string{
 				"THRESHOLD n: n is 1 on rank 0, not equal to 0 | measurement, n [equal 0] value 1 by 0",
-				"METRIC_NOT_A_NUMBER n: n is NaN on rank 1, which satisfies no threshold | evidence, n [equal 0] by 1",
+				"METRIC_NOT_A_NUMBER n: n is NaN on rank 1, which is no finite number, and has to be equal to 0 | evidence, n [equal 0] by 1",
 				`METRIC_NOT_A_NUMBER n: n is "w" on rank 2, which is no number, and has to be equal to 0 | evidence, n [equal 0] (w) by 2`,
 				"THRESHOLD n: n was reported as n/a on rank 3, and has to be equal to 0 | evidence, n [equal 0] by 3",
 			},
@@ -403,4 +421,50 @@ func TestAbsenceNeverSatisfies(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What is no 64-bit floating-point number is compared as it was written, on either side
+// of a bound that is one.
+func TestExactComparison(t *testing.T) {
+	const whole = 1 << 53
+	for _, tt := range []struct {
+		text                      string
+		value, bound              float64
+		min, max, equal, notEqual bool // are satisfied
+	}{
+		{"9007199254740993", whole, whole, true, false, false, true},
+		{"9007199254740995", whole + 4, whole + 4, false, true, false, true},
+		{"9007199254740992", whole, whole, true, true, true, false},
+		{"9007199254740995", whole + 4, whole, true, false, false, true},
+		{"-9007199254740993", -whole, -whole, false, true, false, true},
+		{"1e-400", 0, 0, true, false, false, true},
+		{"-1e-400", 0, 0, false, true, false, true},
+		{"0.30000000000000001", 0.3, 0.3, true, true, true, false},
+		{"0", 0, 0, true, true, true, false},
+	} {
+		m := []metric.Measurement{{Name: "n", Value: tt.value, Text: tt.text}}
+		got := []bool{
+			len(Check(Threshold{Metric: "n", Min: &tt.bound}, m)) == 0, len(Check(Threshold{Metric: "n", Max: &tt.bound}, m)) == 0,
+			len(Check(Threshold{Metric: "n", Equal: &tt.bound}, m)) == 0, len(Check(Threshold{Metric: "n", NotEqual: &tt.bound}, m)) == 0,
+		}
+		if diff := cmp.Diff([]bool{tt.min, tt.max, tt.equal, tt.notEqual}, got); diff != "" {
+			t.Errorf("%s against %v (min, max, equal, not_equal):\n%s", tt.text, tt.bound, diff)
+		}
+	}
+}
+
+func TestInexact(t *testing.T) {
+	for text, want := range map[string]string{
+		"9007199254740993": "its bound min is 9007199254740993, which would be compared as 9007199254740992: no 64-bit floating-point number is equal to it",
+		"1e-400":           "its bound min is 1e-400, which would be compared as 0: no 64-bit floating-point number is equal to it",
+		"9007199254740992": "", "0.1": "", "0": "",
+	} {
+		v, _ := strconv.ParseFloat(text, 64)
+		f := Inexact("min", text, v)
+		switch {
+		case want == "" && f == nil:
+		case f == nil || *f != Fault{CodeInexact, "min", want}:
+			t.Errorf("%s: %+v", text, f)
+		}
+	}
 }

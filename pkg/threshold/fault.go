@@ -3,8 +3,10 @@ package threshold
 import (
 	"fmt"
 	"math"
+	"math/big"
 
 	"assay/pkg/metric"
+	"assay/pkg/phrase"
 )
 
 // The codes of a Fault.
@@ -12,6 +14,7 @@ const (
 	CodeNoMetric  = "THRESHOLD_NO_METRIC"  // it names no metric
 	CodeNoBound   = "THRESHOLD_NO_BOUND"   // it would pass everything
 	CodeNotFinite = "THRESHOLD_NOT_FINITE" // a bound is NaN or infinite
+	CodeInexact   = "THRESHOLD_INEXACT"    // a bound is compared as another number than is written
 	CodeEmpty     = "THRESHOLD_EMPTY"      // no value satisfies it
 	CodeEquality  = "THRESHOLD_EQUALITY"   // unsound: equality of a measured quantity
 	CodeGoodSide  = "THRESHOLD_GOOD_SIDE"  // unsound: the bad side has no bound
@@ -74,6 +77,17 @@ func Malformed(t Threshold) []Fault {
 		add(CodeEmpty, "", "%s", why)
 	}
 	return out
+}
+
+// Inexact says that a bound cannot be compared as it was written, since it is a whole
+// number, or one close to 0, that is no 64-bit floating-point number; nil when it can.
+// Written is its decimal text, and v the number that was read of it.
+func Inexact(name, written string, v float64) *Fault {
+	if metric.Rounded(written, v) == 0 {
+		return nil
+	}
+	return &Fault{CodeInexact, name, fmt.Sprintf("its bound %s is %s, which would be compared as %s: no 64-bit floating-point number is equal to it",
+		name, phrase.Clip(written, maxShown), phrase.Clip(new(big.Float).SetFloat64(v).Text('f', 0), maxShown))}
 }
 
 // contradiction says why the bounds exclude each other, or "".
