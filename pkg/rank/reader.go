@@ -40,6 +40,7 @@ func (r *reader) scanner(stream string) *scanner {
 		s := newScanner(stream, runner.Tags(), func(line []byte, place string) { runner.Line(line, place, false) })
 		s.tail = func(line []byte, place string) { runner.Line(line, place, true) }
 		s.plain = runner.Plain
+		s.long = func(head []byte, place string) { runner.Long(head, place, maxLineText) }
 		return s
 	}
 	if r.off {

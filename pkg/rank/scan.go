@@ -6,8 +6,12 @@ import (
 )
 
 // maxLine is the longest line that is looked at, in bytes. Longer ones are no
-// readings, and skipping them bounds the memory.
-const maxLine = 64 << 10
+// readings, and skipping them bounds the memory; maxHead bytes of one are kept.
+const (
+	maxLine     = 64 << 10
+	maxLineText = "64 KiB"
+	maxHead     = 300
+)
 
 // scanner finds the lines of a stream that may hold a reading. It searches whole
 // chunks for the tags that every reading has, so that other lines cost next to
@@ -18,10 +22,11 @@ type scanner struct {
 	emit  func(line []byte, place string) // for lines that have a tag
 	tail  func(line []byte, place string) // for such a one without a line end; nil: emit
 	plain func(lines []byte)              // for lines without a tag, several at once; nil: nobody looks at them
+	long  func(head []byte, place string) // for the beginning of a line that is too long; nil: nobody looks at it
 
 	lines int64  // complete lines seen
 	carry []byte // beginning of a line whose end has not come yet
-	skip  bool   // that line is too long
+	skip  bool   // that line is too long, and no more than its head is kept
 	next  []int  // where the tags come next; used by whole
 }
 
@@ -56,7 +61,10 @@ func (s *scanner) end() {
 
 // flush ends the line that is being held.
 func (s *scanner) flush() {
-	if !s.skip && len(s.carry) > 0 {
+	switch {
+	case s.skip:
+		s.tooLong(s.carry)
+	case len(s.carry) > 0:
 		s.line(s.carry)
 	}
 	s.carry, s.skip = s.carry[:0], false
@@ -64,11 +72,21 @@ func (s *scanner) flush() {
 }
 
 func (s *scanner) hold(part []byte) {
-	if s.skip || len(s.carry)+len(part) > maxLine {
-		s.carry, s.skip = s.carry[:0], true
-		return
+	switch {
+	case s.skip:
+	case len(s.carry)+len(part) > maxLine:
+		s.carry, s.skip = s.carry[:min(len(s.carry), maxHead)], true
+		s.carry = append(s.carry, part[:min(len(part), maxHead-len(s.carry))]...)
+	default:
+		s.carry = append(s.carry, part...)
 	}
-	s.carry = append(s.carry, part...)
+}
+
+// tooLong looks at the beginning of a line that is too long.
+func (s *scanner) tooLong(line []byte) {
+	if s.long != nil {
+		s.long(line[:min(len(line), maxHead)], s.here())
+	}
 }
 
 // whole looks at complete lines.
@@ -94,6 +112,8 @@ func (s *scanner) whole(b []byte) {
 		}
 		if end-start <= maxLine {
 			s.emitLine(b[start:end])
+		} else {
+			s.tooLong(b[start:end])
 		}
 		s.lines++
 		from = end + 1
@@ -137,5 +157,8 @@ func (s *scanner) line(line []byte) {
 }
 
 func (s *scanner) emitLine(line []byte) {
-	s.emit(line, s.place+":"+strconv.FormatInt(s.lines+1, 10))
+	s.emit(line, s.here())
 }
+
+// here is the place of the line that is looked at.
+func (s *scanner) here() string { return s.place + ":" + strconv.FormatInt(s.lines+1, 10) }
