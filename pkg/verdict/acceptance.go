@@ -35,6 +35,7 @@ type unit struct {
 	endings []ending // by rank
 	refused []Reason // why ranks were not judged, or fell short: the most telling first
 	skips   []Reason
+	follows []Reason // of a client that was not launched because its server skipped
 }
 
 // acceptance judges by the acceptance contract: hardware is judged only on what was
@@ -48,13 +49,18 @@ func acceptance(f *facts) Verdict {
 	}
 	for _, ft := range f.faults { // in their order
 		end, reason := u.ending(f.ranks[ft.rank], ft.reason)
-		u.endings[ft.rank] = end
-		if end == endedSkip {
+		switch {
+		case end == endedSkip:
 			u.skips = append(u.skips, reason)
-		} else {
+		case u.leftBySkip(f.ranks[ft.rank]):
+			end = endedSkip
+			u.follows = append(u.follows, reason)
+		default:
 			u.refused = append(u.refused, reason)
 		}
+		u.endings[ft.rank] = end
 	}
+	f.skipsUnsaid()
 	for _, rule := range []func(*unit) (Verdict, bool){
 		notJudged, fellShort, nothingSaid, notDecidable, outOfBounds, skippedByOne, notApplicable,
 	} {
@@ -88,6 +94,27 @@ func (u *unit) ending(r evidence.Rank, fault Reason) (ending, Reason) {
 	return endedError, fault
 }
 
+// leftBySkip reports whether a rank is the client of a link that was not launched since
+// its server had declared a skip by then: that the link cannot be measured is all that
+// both of them say.
+func (u *unit) leftBySkip(r evidence.Rank) bool {
+	if !u.pair() || u.world != 2 || r.Rank != 1 || r.State != evidence.RankEnded || r.Outcome != evidence.OutcomeRefused || r.Code != CodeRootEnded {
+		return false
+	}
+	end, _ := u.ending(u.ranks[0], Reason{})
+	return end == endedSkip
+}
+
+// skipsUnsaid notes the ranks that printed the line of a skip and did not end as one.
+func (f *facts) skipsUnsaid() {
+	for _, r := range f.ranks {
+		if r.State == evidence.RankEnded && r.Outcome == evidence.OutcomeExited && r.ExitCode == 0 && r.Skip != "" {
+			name := rankName(r)
+			f.notes = append(f.notes, Reason{CodeSkipDeclared, name, fmt.Sprintf("%s exited 0 although it printed %s; a skip is exit code %d", name, strconv.Quote(r.Skip), exitSkip)})
+		}
+	}
+}
+
 func (u *unit) any(e ending) bool { return slices.Contains(u.endings, e) }
 
 // pair reports whether the job is a link: its client decides.
@@ -106,7 +133,7 @@ func notJudged(u *unit) (Verdict, bool) {
 	}
 	return Verdict{
 		Word: Error, Rule: RuleNotJudged, Reasons: join(launch, u.refused, u.scheduler, unseen, u.stale),
-		Warnings: join(u.skips, u.measuredShort(), u.unreadableBut(unseen), u.results, u.problems, u.notes),
+		Warnings: join(u.skips, u.follows, u.measuredShort(), u.unreadableBut(unseen), u.results, u.problems, u.notes),
 	}, true
 }
 
@@ -223,7 +250,7 @@ func outOfBounds(u *unit) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	v.Reasons = reasonsOf(v.Violations)
-	v.Warnings = join(u.skips, u.stale, u.rest())
+	v.Warnings = join(u.skips, u.follows, u.stale, u.rest())
 	return v, true
 }
 
@@ -257,7 +284,7 @@ func notApplicable(u *unit) (Verdict, bool) {
 	if !u.any(endedSkip) {
 		return Verdict{}, false
 	}
-	return Verdict{Word: Skip, Rule: RuleNotApplicable, Reasons: u.skips, Warnings: join(u.stale, u.rest())}, true
+	return Verdict{Word: Skip, Rule: RuleNotApplicable, Reasons: u.skips, Warnings: join(u.follows, u.stale, u.rest())}, true
 }
 
 // clientDecides drops what the server of a link reported of metrics that its client

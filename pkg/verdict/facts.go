@@ -148,10 +148,22 @@ func (f *facts) look() {
 		}
 		f.steps(*r)
 	}
+	f.rootFirst()
 	slices.SortStableFunc(f.faults, func(a, b fault) int {
-		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.quiet, b.quiet), cmp.Compare(a.elapsed, b.elapsed), cmp.Compare(a.rank, b.rank))
+		return cmp.Or(cmp.Compare(a.follows, b.follows), cmp.Compare(a.class, b.class), cmp.Compare(a.quiet, b.quiet), cmp.Compare(a.elapsed, b.elapsed), cmp.Compare(a.rank, b.rank))
 	})
 	f.lookAtScheduler()
+}
+
+// rootFirst marks the ranks that were not launched because of rank 0, where that is to
+// blame itself: the cause is named before what follows of it.
+func (f *facts) rootFirst() {
+	blamed := slices.ContainsFunc(f.faults, func(ft fault) bool { return ft.rank == 0 && ft.blamed() })
+	for i := range f.faults {
+		if code := f.faults[i].reason.Code; blamed && (code == CodeRootEnded || code == CodeRootNotReady) {
+			f.faults[i].follows = 1
+		}
+	}
 }
 
 // recordsAreGone reports whether the target saw the job run to an end that is not

@@ -28,6 +28,7 @@ const (
 
 // fault is a rank that did not end clean.
 type fault struct {
+	follows int // 1: of another fault, after which it is named
 	class   class
 	rank    int
 	quiet   float64 // where ranks ran into the time limit: minus the seconds for which it had been quiet, so that the quietest comes first

@@ -17,7 +17,7 @@ func (f *facts) measure() {
 	readings := make([]metric.RankReadings, len(f.ranks))
 	var gaps []gap
 	for i, r := range f.ranks {
-		readings[i].Rank, readings[i].Node = r.Rank, nodeOf(r)
+		readings[i].Rank, readings[i].Node, readings[i].First = r.Rank, nodeOf(r), f.first()
 		if left(r) {
 			whole, cut := f.whole(r)
 			readings[i].Readings = whole
@@ -47,6 +47,23 @@ func (f *facts) measure() {
 		f.nothingToViolate()
 	}
 	f.declaredResults()
+}
+
+// first is the source that counts before all others: what a runner prints under the
+// acceptance contract is what it measured.
+func (f *facts) first() metric.Source {
+	if f.x.Contract == ContractAcceptance {
+		return metric.SourceKeyValue
+	}
+	return ""
+}
+
+// outdone reports whether a problem is with what another source said of a metric that
+// the first source reported.
+func (f *facts) outdone(r evidence.Rank, p metric.Problem) bool {
+	return p.Name != "" && p.Model == "" && f.first() != "" && p.Source != f.first() && slices.ContainsFunc(r.Readings, func(m metric.Reading) bool {
+		return m.Name == p.Name && m.Source == f.first() && (!m.Unended || f.fault(r) == nil)
+	})
 }
 
 // judge finds what the thresholds are compared with.
@@ -102,7 +119,7 @@ func (f *facts) rankProblems(who reporters) []metric.Problem {
 			named.Message, named.From = rankName(r)+": "+p.Message, f.origin(r)
 			gated := p.Name != "" || p.Source == metric.SourcePerformance
 			switch {
-			case p.Code == CodeMetricNotANumber && gated && who.counts(r.Rank, f.spec(p), p.Model, p.Source, p.Name != ""):
+			case p.Code == CodeMetricNotANumber && gated && !f.outdone(r, p) && who.counts(r.Rank, f.spec(p), p.Model, p.Source, p.Name != ""):
 				notNumbers = append(notNumbers, named)
 			case strings.HasPrefix(p.Code, "RESULTS_") && p.Source != metric.SourceMetricsJSON:
 				f.results = append(f.results, problemReason(named, f.x.MultipleResults))
@@ -125,6 +142,7 @@ func (f *facts) compare(notNumbers []metric.Problem, gaps []gap, who reporters) 
 				gated = true
 				if !used[i] {
 					used[i] = true
+					p.Message += hasToBe(t)
 					f.violate(p, threshold.Violation{Cause: threshold.CauseEvidence, Metric: t.Metric, Bound: t.Spelled(), Note: t.Note})
 				}
 			}
@@ -154,10 +172,44 @@ func (f *facts) compare(notNumbers []metric.Problem, gaps []gap, who reporters) 
 			}
 			f.violations = append(f.violations, threshold.Violation{
 				Code: CodeMetricAbsent, Subject: s.Name, Message: s.Name + " is required and " + how,
-				Cause: threshold.CauseEvidence, Metric: s.Name, Bound: "required", Unit: s.Unit,
+				Cause: threshold.CauseEvidence, Metric: s.Name, Bound: "required",
 			})
 		}
 	}
+	for i, v := range f.violations {
+		if v.Unit == "" && v.Cause == threshold.CauseEvidence {
+			f.violations[i].Unit = f.unitOf(v)
+		}
+	}
+}
+
+// hasToBe says what t asks for, as the end of a sentence; empty when nothing can
+// satisfy it.
+func hasToBe(t threshold.Threshold) string {
+	if len(threshold.Malformed(t)) > 0 {
+		return ""
+	}
+	text := fmt.Sprintf("; %s has to be %s", t.Metric, t.Bounds())
+	if t.Note != "" {
+		text += " (" + t.Note + ")"
+	}
+	return text
+}
+
+// unitOf is the unit of what a violation lacks: as it is declared, or as the name ends.
+func (f *facts) unitOf(v threshold.Violation) string {
+	for _, name := range []string{v.Subject, v.Metric} {
+		last := name[strings.LastIndexByte(name, '/')+1:]
+		for _, n := range []string{name, last} {
+			if unit := metric.SpecFor(f.x.Metrics, n, "").Unit; unit != "" {
+				return unit
+			}
+		}
+		if unit, ok := metric.UnitOf(last); ok {
+			return unit
+		}
+	}
+	return ""
 }
 
 // needsEveryRank reports whether a metric that is gated is put together over all
