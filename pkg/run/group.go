@@ -11,6 +11,7 @@ import (
 
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
+	"assay/pkg/manifest"
 	"assay/pkg/isolate"
 	"assay/pkg/phrase"
 	"assay/pkg/plan"
@@ -127,7 +128,12 @@ func (g *Group) Prepare(ctx context.Context, env, nodes []string, timeout *int) 
 	if timeout == nil {
 		timeout = &job.TimeoutSeconds
 	}
+	hardware := ""
+	if job.Gates != nil && job.Gates.Hardware != manifest.AnyHardware {
+		hardware = job.Gates.Hardware
+	}
 	return Prepare(ctx, Input{
+		Hardware:     hardware,
 		ManifestPath: g.ledger.ManifestPath, Manifest: data, Env: env, Nodes: nodes,
 		Bare: job.Image == "", Strict: g.ledger.Strict, Timeout: timeout, LogLimit: g.attempt.LogLimit,
 	})
