@@ -166,6 +166,9 @@ func (a *app) newIsolation(r *rundir.Run, t deploy.Target, f isolateFlags) (*iso
 		return nil, err
 	}
 	if bound != nil {
+		if err := g.CheckMetric(bound.Metric); err != nil {
+			return nil, exitcode.Errorf(exitcode.Invalid, "run %s: %w", rep.RunID, err)
+		}
 		g.Bound(*bound)
 	}
 	return &isolation{app: a, flags: f, group: g, of: r, target: t, search: isolate.New(g.Nodes), next: 1}, nil

@@ -11,8 +11,8 @@ import (
 
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
-	"assay/pkg/manifest"
 	"assay/pkg/isolate"
+	"assay/pkg/manifest"
 	"assay/pkg/phrase"
 	"assay/pkg/plan"
 	"assay/pkg/report"
