@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,13 +21,14 @@ func (a *app) explainCmd() *cobra.Command {
 		Use:   "explain",
 		Short: "Print the evidence behind a verdict and the rule that decided",
 		Long: "explain prints what every rank left, what the target said, what was measured, the rule that decided, and the\n" +
-			"last lines of the log of the rank that failed first. JOB limits it to one job, by its name, key or id.",
+			"last lines of the log of the rank that failed first. JOB limits it to one job, by its id, its key, or its\n" +
+			"name as the table of the run prints it.",
 		Example: "  assay explain latest\n  assay explain latest allreduce-2",
 	}
 	c = a.onRun(c, &arg, func(ctx context.Context, r *rundir.Run, t deploy.Target) error {
 		rep := a.look(ctx, r, t)
 		var err error
-		if rep.Jobs, err = chooseJobs(rep.Jobs, name); err != nil {
+		if rep.Jobs, err = chooseJobs(rep, name); err != nil {
 			return err
 		}
 		if arg.json {
@@ -50,25 +50,6 @@ func (a *app) explainCmd() *cobra.Command {
 	return c
 }
 
-// chooseJobs keeps the jobs that have a name; all of them when it is empty.
-func chooseJobs(jobs []report.Job, name string) ([]report.Job, error) {
-	if name == "" {
-		return jobs, nil
-	}
-	var kept []report.Job
-	var known []string
-	for _, j := range jobs {
-		if name == j.ID || name == j.Key || name == j.Name {
-			kept = append(kept, j)
-		}
-		known = append(known, j.ID)
-	}
-	if len(kept) == 0 {
-		return nil, exitcode.Errorf(exitcode.Invalid, "the run has no job %q; it has: %s", name, strings.Join(known, ", "))
-	}
-	return kept, nil
-}
-
 func (a *app) explainJobs(r *rundir.Run, rep report.Run, lines int) error {
 	for i, j := range rep.Jobs {
 		if i > 0 {
@@ -76,7 +57,7 @@ func (a *app) explainJobs(r *rundir.Run, rep report.Run, lines int) error {
 				return err
 			}
 		}
-		ev, err := run.Evidence(r, rundir.Entry{ID: j.ID, Key: j.Key})
+		ev, err := run.JudgedEvidence(r, j)
 		if err != nil {
 			return exitcode.With(exitcode.Error, err)
 		}
