@@ -82,6 +82,9 @@ func (g *group) combined(spec Spec, ranks []RankReadings) (*Measurement, []Probl
 	}
 	m := g.one(spec, g.values[0])
 	m.Value, m.Text, m.NotApplicable, m.From = v, formatNumber(v), false, nil
+	if spec.Aggregate == AggregateSum {
+		g.wholeSum(m)
+	}
 	if e := g.extreme(spec); e != nil {
 		m.From = e.from
 		if Rounded(e.reading.Text, v) != 0 {

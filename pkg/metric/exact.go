@@ -49,6 +49,29 @@ func compareExact(a, b Reading) int {
 	return x.Cmp(y)
 }
 
+// wholeSum makes a sum of whole numbers exact that float64 cannot add up.
+func (g *group) wholeSum(m *Measurement) {
+	if math.Abs(m.Value) < exactWhole {
+		return
+	}
+	sum := new(big.Rat)
+	for _, v := range g.values {
+		if !v.number() {
+			continue
+		}
+		n := new(big.Rat).SetFloat64(v.reading.Value)
+		if Rounded(v.reading.Text, v.reading.Value) != 0 && v.reading.Value != 0 {
+			n.SetString(strings.TrimPrefix(v.reading.Text, "+"))
+		}
+		if !n.IsInt() {
+			return
+		}
+		sum.Add(sum, n)
+	}
+	m.Value, _ = sum.Float64()
+	m.Text = sum.Num().String()
+}
+
 // OtherUnit returns the unit of a text that is a number in another unit than that of
 // its metric, which is why it is a label.
 func OtherUnit(text, unit string) (string, bool) {

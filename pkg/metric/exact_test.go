@@ -2,6 +2,7 @@ package metric
 
 import (
 	"cmp"
+	"math"
 	"math/big"
 	"strconv"
 	"testing"
@@ -57,6 +58,34 @@ func TestWholeNumbersAreComparedExactly(t *testing.T) {
 func nearest(v float64) *big.Int {
 	n, _ := new(big.Float).SetFloat64(v).Int(nil)
 	return n
+}
+
+// A sum of counts is exact however large it is.
+func TestSumsOfWholeNumbersAreExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := new(big.Int)
+		var ranks []RankReadings
+		for i, n := range rapid.SliceOfN(rapid.Int64(), 2, 6).Draw(t, "counts") {
+			text := strconv.FormatInt(n, 10)
+			want.Add(want, big.NewInt(n))
+			ranks = append(ranks, on(i, Reading{Name: "x", Value: float64(n), Text: text, Source: SourceKeyValue}))
+		}
+		ms, problems := Aggregate([]Spec{{Name: "x", Aggregate: AggregateSum}}, ranks)
+		if len(ms) != 1 || len(problems) > 0 {
+			t.Fatalf("%+v %+v", ms, problems)
+		}
+		got := ms[0].Text
+		if new(big.Int).Abs(want).IsInt64() && math.Abs(ms[0].Value) < exactWhole {
+			return // in float64
+		}
+		if v, _ := new(big.Float).SetInt(want).Float64(); got != want.String() || ms[0].Value != v {
+			t.Fatalf("%s (%v), want %s", got, ms[0].Value, want)
+		}
+	})
+	ms, _ := Aggregate([]Spec{{Name: "x", Aggregate: AggregateSum}}, []RankReadings{on(0, reading("x", 0.5, SourceKeyValue)), on(1, reading("x", 1<<53, SourceKeyValue))})
+	if got := ms[0].Text; got != "9.007199254740992e+15" {
+		t.Errorf("a sum that is not whole is %s", got)
+	}
 }
 
 func TestOtherUnit(t *testing.T) {

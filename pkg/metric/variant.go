@@ -13,6 +13,9 @@ const maxVariants = 4
 
 // otherVariants is what spellings of a name said last that next does not have.
 func otherVariants(old, next entry) []variant {
+	if len(old.others) == 0 && old.key() == next.key() {
+		return nil // nearly always
+	}
 	var out []variant
 	for _, o := range append(slices.Clone(old.others), variant{old.key(), old.value()}) {
 		if o.key != next.key() {
