@@ -33,11 +33,11 @@ func Tails(r *rundir.Run, j report.Job, e evidence.Evidence, lines int) []report
 func reportTails(r *rundir.Run, rep report.Run) ([]report.LogTail, error) {
 	const lines = 50
 	var tails []report.LogTail
-	for i, j := range rep.Jobs {
+	for _, j := range rep.Jobs {
 		if j.Verdict == verdict.Pass {
 			continue
 		}
-		e, err := Evidence(r, r.Ledger.Jobs[i])
+		e, err := JudgedEvidence(r, j)
 		if err != nil {
 			return nil, err
 		}
