@@ -136,8 +136,8 @@ func newMeasurement(m metric.Measurement, x verdict.Expectation) Measurement {
 	return out
 }
 
-// standingOf says whether a measurement is of a metric that the job is judged by, and
-// of one that its card names.
+// standingOf says whether a measurement is of a metric that has a threshold or is
+// required, which a baseline only does not apply, and of one that its card names.
 func standingOf(m Measurement, x verdict.Expectation) (gated, declared bool) {
 	for _, t := range x.Thresholds {
 		if IsMetric(m, t.Metric) {
@@ -149,7 +149,7 @@ func standingOf(m Measurement, x verdict.Expectation) (gated, declared bool) {
 			gated, declared = gated || s.Required, true
 		}
 	}
-	return gated && !x.Baseline, declared
+	return gated, declared
 }
 
 func newReasons(list []verdict.Reason) []verdict.Reason {

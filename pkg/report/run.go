@@ -125,7 +125,7 @@ type Measurement struct {
 	Text          string        `json:"text"` // as it was written, when it comes from one reading
 	NotApplicable bool          `json:"not_applicable,omitempty"`
 	Label         bool          `json:"label,omitempty"`    // it is a word, which Text holds
-	Gated         bool          `json:"gated,omitempty"`    // the job was judged by it: it has a threshold, or is required
+	Gated         bool          `json:"gated,omitempty"`    // it has a threshold, or is required; a baseline does not apply that
 	Declared      bool          `json:"declared,omitempty"` // the card names it
 }
 
