@@ -47,6 +47,9 @@ func (f *facts) whole(r evidence.Rank) (readings []metric.Reading, cut []gap) {
 			continue // a last line without a line end is whole
 		}
 		for _, row := range p.Rows {
+			if !row.Cut && f.outdone(r, metric.Problem{Name: row.Name, Model: row.Model, Source: p.Source}) {
+				continue
+			}
 			cut = append(cut, gap{r.Rank, name, p.Source, row})
 		}
 	}
