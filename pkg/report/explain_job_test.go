@@ -115,6 +115,10 @@ func TestGatedMeasurementsFirst(t *testing.T) {
 	if m := j.Measurements; m[1].Declared || m[2].Gated || !m[2].Declared || !m[3].Gated || !m[4].Declared {
 		t.Errorf("%+v", m)
 	}
+	page := string(render(t, func(b *bytes.Buffer) error { return HTML(b, Run{Jobs: []Job{j}}, nil) }))
+	if !strings.Contains(page, "<td>needed 3<br>bounded 4<br>m/tokens 5<br>declared 2<br>…</td>") {
+		t.Errorf("the page has another order:\n%s", page)
+	}
 	followsSchema(t, New(Header{RunID: "r"}, []Job{NewJob(JobHeader{Name: "n", Key: "k", ID: "k", Directory: "d", Attempts: 1, Expect: verdict.Expectation{Thresholds: x.Thresholds}}, evidence.Evidence{}, v)}))
 }
 

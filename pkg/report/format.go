@@ -71,7 +71,7 @@ func number(m Measurement) string {
 func measurements(list []Measurement, most int) string {
 	var parts []string
 	if most > 0 {
-		list = slices.SortedStableFunc(slices.Values(list), func(a, b Measurement) int { return cmp.Compare(place(a), place(b)) })
+		list = gatedFirst(list)
 	}
 	for i, m := range list {
 		if most > 0 && i == most {
@@ -81,6 +81,11 @@ func measurements(list []Measurement, most int) string {
 		parts = append(parts, measurement(m))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// gatedFirst puts measurements in the order in which few are shown.
+func gatedFirst(list []Measurement) []Measurement {
+	return slices.SortedStableFunc(slices.Values(list), func(a, b Measurement) int { return cmp.Compare(place(a), place(b)) })
 }
 
 // place is where a measurement comes among those of a job.

@@ -24,7 +24,7 @@ type LogTail struct {
 // no network. Logs appear below their job.
 func HTML(w io.Writer, run Run, logs []LogTail) error {
 	t, err := template.New("report.html.tmpl").Funcs(pairFuncs()).Funcs(template.FuncMap{
-		"elapsed": elapsed, "tally": summing, "measurement": measurement, "attempts": attempts, "clean": phrase.Clean,
+		"elapsed": elapsed, "tally": summing, "measurement": measurement, "attempts": attempts, "first": gatedFirst, "clean": phrase.Clean,
 		"value": func(m Measurement) string {
 			switch {
 			case m.Label:
