@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 
 	"assay/pkg/evidence"
 )
@@ -71,11 +72,25 @@ func Judge(x Expectation, e evidence.Evidence) Verdict {
 	}
 	v := rules(f)
 	v.Measurements = f.measurements
-	if v.Word == Pass && x.Strict && len(v.Warnings) > 0 {
-		v.Word, v.Rule = Fail, strictRule(v.Rule)
-		v.Reasons, v.Warnings = append(v.Reasons, v.Warnings...), nil
+	if v.Word == Pass && x.Strict {
+		v.strict()
 	}
 	return v
+}
+
+// strict makes a FAIL of a PASS that has warnings. That a line reads like a skip is a
+// hint, which never decides.
+func (v *Verdict) strict() {
+	hint := func(r Reason) bool { return r.Code == CodeSkipDeclared }
+	against := slices.DeleteFunc(slices.Clone(v.Warnings), hint)
+	if len(against) == 0 {
+		return
+	}
+	v.Word, v.Rule, v.Reasons = Fail, strictRule(v.Rule), append(v.Reasons, against...)
+	v.Warnings = slices.DeleteFunc(v.Warnings, func(r Reason) bool { return !hint(r) })
+	if len(v.Warnings) == 0 {
+		v.Warnings = nil
+	}
 }
 
 func strictRule(rule string) string {
