@@ -156,6 +156,9 @@ func fellShort(u *unit) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	v := Verdict{Word: Fail, Rule: RuleFellShort, Reasons: u.refused, Warnings: join(u.skips, u.stale, u.rest()), NotEvaluated: u.relaxed}
+	if !u.said() {
+		v.Warnings = append([]Reason{{CodeNothingMeasured, "", "nothing was measured: that the hardware is short rests on the exit code alone, and a script that fails, or a Python program that crashes, exits 1 too"}}, v.Warnings...)
+	}
 	if u.said() {
 		v.Violations = u.violations
 		v.Reasons = join(v.Reasons, reasonsOf(u.violations))
