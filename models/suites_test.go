@@ -114,7 +114,7 @@ func TestSuitesPass(t *testing.T) {
 // Every acceptance test that fails on purpose gets the verdict that its comment
 // promises, wherever it runs.
 func TestFailingAcceptanceGetsItsVerdict(t *testing.T) {
-	out, code := assayBinary(t)("run", "--tags", "acceptance-fail", "--nodes", "node[1-4]", "--pairs", "node1:node2", "--runs", t.TempDir(), "--perf-csv", "", "--json")
+	out, code := assayBinary(t)("run", "--tags", "acceptance-fail", "--jobs", "8", "--nodes", "node[1-4]", "--pairs", "node1:node2", "--runs", t.TempDir(), "--perf-csv", "", "--json")
 	if code != 3 {
 		t.Errorf("exit code %d", code)
 	}

@@ -70,7 +70,8 @@ func TestK8sSuite(t *testing.T) {
 			"command": []string{"bash", "-c", `if [ $ASSAY_ROLE = server ]; then
   echo linkGBs=1; sleep 1; busybox nc -l -p $MASTER_PORT -e echo linkGBs=5; exec sleep 300
 fi
-read -r word <"/dev/tcp/$ASSAY_PEER_HOST/$MASTER_PORT" || exit 3; echo "$word"`},
+for try in 1 2 3; do if read -r word <"/dev/tcp/$ASSAY_PEER_HOST/$MASTER_PORT"; then break; fi; sleep 1; done # a name may not be found at once
+[ -n "$word" ] || exit 3; echo "$word"`},
 			"thresholds": []map[string]any{{"metric": "linkGBs", "min": 5}},
 		}})
 		r := s.runJSON().want(verdict.Pass).clean()

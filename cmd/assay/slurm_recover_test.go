@@ -155,7 +155,7 @@ exit 1`)
 echo "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation" >&2
 exit 1`)
 			s.run(oneJob(2, entry(`echo performance: 7 never`), nil)).is(6, "ERROR benchmark 1").
-				reasons(`LAUNCH_REFUSED job: .*Socket timed out.*not submitted again.*`)
+				reasons(`LAUNCH_UNKNOWN job: .*Socket timed out.*not submitted again.*`)
 			if n, jobs := s.calls("sbatch"), s.submitted(); n != 1 || jobs != 0 {
 				s.Errorf("sbatch was called %d times and %d jobs were submitted, want 1 and 0", n, jobs)
 			}

@@ -67,7 +67,7 @@ func shippedSuites() map[string]func(*session) {
 			}
 		},
 		"acceptance": func(s *session) {
-			r := s.passes("acceptance", "--hardware", "unheard-of", "--max-concurrent-nodes", "4")
+			r := s.passes("acceptance", "--max-concurrent-nodes", "4")
 			for _, j := range r.run.Jobs {
 				if j.Test == "cpu" && (j.Attempts != 2 || len(j.History) != 2 || j.History[1].Trigger != verdict.TriggerRepeat) {
 					s.Errorf("%s: %d attempts, history %+v, want 2 by repeats", j.ID, j.Attempts, j.History)
