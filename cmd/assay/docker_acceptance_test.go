@@ -29,7 +29,8 @@ func TestDockerRunAcceptance(t *testing.T) {
 		"second try":     {`[ "$ASSAY_ATTEMPT" != 1 ] || exit 3; echo copyGBs=12`, map[string]any{"retries": 1}, verdict.Pass, ""},
 		"pair": {
 			`if [ "$ASSAY_ROLE" = server ]; then sleep 1; echo up; sleep 600; fi; echo copyGBs=12`,
-			map[string]any{"scope": "pair", "ready": "line:^up$", "distributed": map[string]any{"nnodes": 2}}, verdict.Pass, "",
+			map[string]any{"scope": "pair", "ready": "line:^up$", "distributed": map[string]any{"nnodes": 2}},
+			verdict.Pass, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
