@@ -135,7 +135,7 @@ func fold(r *rundir.Run, e rundir.Entry, attempts []judged) report.Job {
 	}
 	j := attempts[s.Decides].job
 	if len(attempts) > 1 {
-		j.History = history(attempts)
+		j.History, j.Attempts = history(attempts), attempts[len(attempts)-1].job.Attempts
 	}
 	if s.Word == j.Verdict {
 		return j

@@ -94,7 +94,7 @@ func TestLateFail(t *testing.T) {
 	}
 	one := attemptOf(t, r, "a", 1)
 	leaveEnd(t, r, one, 1, "ENDED")
-	if rep := Judge(r); rep.Jobs[0].Verdict != verdict.Fail || rep.Jobs[0].Directory != "jobs/a/1" {
+	if rep := Judge(r); rep.Jobs[0].Verdict != verdict.Fail || rep.Jobs[0].Directory != "jobs/a/1" || rep.Jobs[0].Attempts != 2 {
 		t.Errorf("%s in %s", summary(rep), rep.Jobs[0].Directory)
 	}
 }

@@ -18,13 +18,14 @@ import (
 // Doing it again changes nothing. notice is told what a person should know.
 func Finish(r *rundir.Run, notice func(string)) (report.Run, error) {
 	var errs []error
-	jobs := make([]report.Job, 0, len(r.Ledger.Jobs))
-	for _, e := range r.Ledger.Jobs {
-		attempts := judgeAttempts(r, e, false)
-		for _, t := range attempts {
+	jobs := make([]report.Job, len(r.Ledger.Jobs))
+	all := make([][]judged, len(r.Ledger.Jobs))
+	for i, e := range r.Ledger.Jobs {
+		all[i] = judgeAttempts(r, e, false)
+		for _, t := range all[i] {
 			errs = append(errs, writeAttempt(r, t))
 		}
-		jobs = append(jobs, fold(r, e, attempts))
+		jobs[i] = fold(r, e, all[i])
 	}
 	rep := assemble(r, jobs)
 	gather(r, rep, notice)
@@ -32,7 +33,7 @@ func Finish(r *rundir.Run, notice func(string)) (report.Run, error) {
 		return rep, errors.Join(errs...)
 	}
 	// A report that cannot be written keeps no rows from perf.csv.
-	errs = append(errs, writeReports(r, rep), appendPerf(r, rep, notice))
+	errs = append(errs, writeReports(r, rep), appendPerf(r, rep, all, notice))
 	if err := Unclaim(r); err != nil {
 		notice(fmt.Sprintf("the nodes of the run could not be given free at once, which the next run does: %v", err))
 	}
@@ -66,7 +67,7 @@ func writeReports(r *rundir.Run, rep report.Run) error {
 // appendPerf adds the rows of a finished run to its perf.csv, once. Where they
 // will begin is on disk before the append, so that after a crash between the
 // append and the record of it only the end of the file has to be searched.
-func appendPerf(r *rundir.Run, rep report.Run, notice func(string)) error {
+func appendPerf(r *rundir.Run, rep report.Run, all [][]judged, notice func(string)) error {
 	path := r.Ledger.PerfCSV
 	if path == "" {
 		return nil
@@ -75,7 +76,7 @@ func appendPerf(r *rundir.Run, rep report.Run, notice func(string)) error {
 	if err != nil || rec.Done {
 		return err
 	}
-	rows, attempts, err := perfRows(r, rep, rec.Attempts)
+	rows, names, err := perfRows(r, rep, all, rec.Attempts)
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func appendPerf(r *rundir.Run, rep report.Run, notice func(string)) error {
 	if done.Torn != "" {
 		notice(fmt.Sprintf("%s ended in a row that its writer, killed in the middle, had not finished; that piece is now in %s", path, done.Torn))
 	}
-	rec.Done, rec.Attempts = true, attempts
+	rec.Done, rec.Attempts = true, names
 	return r.WritePerf(rec)
 }
 

@@ -12,13 +12,17 @@ import (
 // PerfRows returns the rows of perf.csv that a run gives: at least one for every
 // attempt that has ended.
 func PerfRows(r *rundir.Run, rep report.Run) ([]perfcsv.Row, error) {
-	rows, _, err := perfRows(r, rep, nil)
+	all := make([][]judged, len(r.Ledger.Jobs))
+	for i, e := range r.Ledger.Jobs {
+		all[i] = judgeAttempts(r, e, true)
+	}
+	rows, _, err := perfRows(r, rep, all, nil)
 	return rows, err
 }
 
-// perfRows are the rows of the attempts that are not among those which are in already,
-// and the names of all attempts.
-func perfRows(r *rundir.Run, rep report.Run, in []string) (rows []perfcsv.Row, attempts []string, err error) {
+// perfRows are the rows of those of all attempts, by job of the ledger, that are not among
+// those which are in already; and the names of all.
+func perfRows(r *rundir.Run, rep report.Run, all [][]judged, in []string) (rows []perfcsv.Row, names []string, err error) {
 	data, err := r.Manifest()
 	if err != nil {
 		return nil, nil, err
@@ -35,10 +39,10 @@ func perfRows(r *rundir.Run, rep report.Run, in []string) (rows []perfcsv.Row, a
 	for _, e := range m.Models {
 		entries[e.Key] = e
 	}
-	for _, entry := range r.Ledger.Jobs {
-		for _, t := range judgeAttempts(r, entry, true) {
+	for i, entry := range r.Ledger.Jobs {
+		for _, t := range all[i] {
 			name := fmt.Sprintf("%s/%d", entry.ID, t.attempt.Number)
-			attempts = append(attempts, name)
+			names = append(names, name)
 			if known[name] {
 				continue
 			}
@@ -50,7 +54,7 @@ func perfRows(r *rundir.Run, rep report.Run, in []string) (rows []perfcsv.Row, a
 			rows = append(rows, perfcsv.Rows(rep, t.job, f)...)
 		}
 	}
-	return rows, attempts, nil
+	return rows, names, nil
 }
 
 func fillImage(f *perfcsv.Facts, image manifest.Image) {

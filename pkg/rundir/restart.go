@@ -27,16 +27,8 @@ func MakeRestart(submitted plan.Attempt, n int) (plan.Attempt, error) {
 	if n <= 0 {
 		return a, nil
 	}
-	switch there, err := ReadAttempt(a.Dir); {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+	if there, err := restartThere(a); there || err != nil {
 		return a, err
-	case there.SubmittedAs != a.SubmittedAs:
-		// It was made meanwhile, as one of its own: what this start leaves is nothing of it.
-		return a, fmt.Errorf("attempt %d of job %s is not the restart of attempt %d that was to be recorded there: attempt %[3]d had its verdict before it was started again",
-			a.Number, a.Job.ID, submitted.Number)
-	default:
-		return a, nil
 	}
 	info, err := os.Stat(submitted.Dir)
 	if err != nil {
@@ -46,24 +38,31 @@ func MakeRestart(submitted plan.Attempt, n int) (plan.Attempt, error) {
 	if err != nil {
 		return a, err
 	}
-	tmp, err := os.MkdirTemp(filepath.Dir(a.Dir), ".restart-")
-	if err != nil {
-		return a, err
-	}
-	defer func() { _ = os.RemoveAll(tmp) }() // gone when it was moved
 	mode := info.Mode() & (fs.ModePerm | fs.ModeSetgid)
-	if err := os.Chmod(tmp, mode); err != nil {
-		return a, err
+	err = appear(a.Dir, mode, func(dir string) error { return durable.WriteFile(filepath.Join(dir, JobFile), data, mode&0o660) })
+	if errors.Is(err, fs.ErrExist) { // somebody was faster
+		if there, rerr := restartThere(a); there || rerr != nil {
+			return a, rerr
+		}
 	}
-	if err := durable.WriteFile(filepath.Join(tmp, JobFile), data, mode&0o660); err != nil {
-		return a, err
+	return a, err
+}
+
+// restartThere says whether the directory of a restart is there. That of another attempt
+// with its number is an error: it was made as one of its own meanwhile, and what this
+// start leaves is nothing of it.
+func restartThere(a plan.Attempt) (bool, error) {
+	there, err := ReadAttempt(a.Dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case there.SubmittedAs != a.SubmittedAs:
+		return false, fmt.Errorf("attempt %d of job %s is not the restart of attempt %d that was to be recorded there: attempt %[3]d had its verdict before it was started again",
+			a.Number, a.Job.ID, a.SubmittedAs)
 	}
-	if err := os.Rename(tmp, a.Dir); errors.Is(err, fs.ErrExist) {
-		return MakeRestart(submitted, n) // whoever made it was faster
-	} else if err != nil {
-		return a, err
-	}
-	return a, durable.SyncDir(filepath.Dir(a.Dir))
+	return true, nil
 }
 
 // submittedDir is the directory of the attempt that was submitted, when the one

@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -158,5 +159,19 @@ func TestLaunchOfARestart(t *testing.T) {
 	}
 	if got, err := ReadLaunch(a.Dir); err != nil || got.State != evidence.LaunchSubmitted {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A directory that has no job file is not taken for a restart, and not waited for.
+func TestRestartOfADamagedAttempt(t *testing.T) {
+	dir := t.TempDir()
+	a := plan.Attempt{Version: plan.AttemptVersion, Number: 1, Dir: filepath.Join(dir, "1"), Job: plan.Job{ID: "a", WorldSize: 1}}
+	for _, d := range []string{a.Dir, filepath.Join(dir, "2", "ranks")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := MakeRestart(a, 1); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("%v", err)
 	}
 }
