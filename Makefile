@@ -8,7 +8,7 @@ GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION := v0.12.0
 TOOLS := $(CURDIR)/.tools
 
-.PHONY: build runner-image demo test test-unit test-slurm test-docker test-k8s k8s-cluster race lint tools bench bench-slurm bench-k8s generate verify man clean
+.PHONY: build runner-image demo test test-unit test-slurm test-docker test-k8s k8s-cluster lint tools bench bench-slurm bench-k8s generate verify man clean
 
 # The binary is static, so that it runs in any image and on any node.
 build:
@@ -39,8 +39,11 @@ demo: build
 test: test-unit
 	$(MAKE) -j3 --keep-going --output-sync=target test-slurm test-docker test-k8s
 
+# The processes that tests start are race-enabled as well, and would each wait for a
+# second at their end. The tests of models/ only run the binary, without the detector.
 test-unit:
-	go test ./...
+	GORACE=atexit_sleep_ms=0 go test -race $$(go list ./... | grep -v '^assay/models$$')
+	go test ./models
 
 # Tests against a real SLURM on this machine; they carry the build tag slurm. One
 # package after the other, because they stop daemons that all of them use; many
@@ -76,11 +79,6 @@ test-k8s: build
 # Builds what the Kubernetes for tests is made of.
 k8s-cluster:
 	testdata/clusters/k8s/build
-
-# The processes that tests start are race-enabled as well, and would each wait for a
-# second at their end. The tests of models/ only run the binary, without the detector.
-race:
-	GORACE=atexit_sleep_ms=0 go test -race $$(go list ./... | grep -v '^assay/models$$')
 
 bench: build
 	go test -run "^$$" -bench . -benchtime 0.5s ./pkg/...

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// limit ends a command that hangs.
-const limit = 2 * time.Minute
+// limit ends a command that hangs. What ctl does has limits of its own, which come
+// first and say what did not come up.
+const limit = 10 * time.Minute
 
 // Try runs kubectl as an administrator and returns its stdout without the last line
 // end. The error has the command and its stderr.
