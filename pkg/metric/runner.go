@@ -174,7 +174,8 @@ func (r *Runner) one(line []byte, place string, cut bool, limit string) {
 
 // declaresSkip reports whether a line begins with capitals, digits and underscores
 // that end in _SKIP, as in "NCCL_SKIP: only one GPU". White space before it, or a word
-// that goes on, disqualifies it.
+// that goes on, disqualifies it; so does a number after an equals sign, for that is a
+// counter: TESTS_SKIP=0.
 func declaresSkip(line []byte) bool {
 	n := 0
 	for n < len(line) && (line[n] >= 'A' && line[n] <= 'Z' || n > 0 && (isDigit(line[n]) || line[n] == '_')) {
@@ -184,7 +185,17 @@ func declaresSkip(line []byte) bool {
 		return false
 	}
 	word, ends := bytes.CutSuffix(line[:n], []byte(skipTag))
-	return ends && len(word) > 0
+	return ends && len(word) > 0 && !counts(line[n:])
+}
+
+// counts reports whether what follows a name gives it a number.
+func counts(rest []byte) bool {
+	value, is := bytes.CutPrefix(bytes.TrimSpace(rest[:min(len(rest), maxSaid)]), []byte("="))
+	if !is {
+		return false
+	}
+	_, err := parseQuantity(string(bytes.TrimSpace(value)))
+	return err == nil
 }
 
 // parsePair reads a `key=value` line of the acceptance contract: the first equals sign

@@ -90,6 +90,7 @@ func NewJob(h JobHeader, e evidence.Evidence, v verdict.Verdict) Job {
 	for _, m := range v.Measurements {
 		j.Measurements = append(j.Measurements, newMeasurement(m, h.Expect))
 	}
+	j.Short = v.Short
 	j.Violations, j.NotEvaluated = newViolations(v.Violations), newNotEvaluated(v.NotEvaluated)
 	j.StartedAt, j.FinishedAt = span(e.Ranks)
 	if o := e.Scheduler; o != nil {

@@ -67,6 +67,7 @@ type Job struct {
 
 	Violations   []threshold.Violation    `json:"violations,omitempty"`    // every bound that is not satisfied
 	NotEvaluated []threshold.NotEvaluated `json:"not_evaluated,omitempty"` // thresholds that n/a relaxed: they did not pass
+	Short        bool                     `json:"short,omitempty"`         // of an ERROR: a rank found the hardware short all the same
 
 	Test     string            `json:"test,omitempty"`     // name of the test in its suite
 	Variant  map[string]string `json:"variant,omitempty"`  // its values by axis

@@ -86,6 +86,7 @@ func trials(attempts []judged) []verdict.Trial {
 		out[i] = verdict.Trial{
 			Attempt: t.attempt.Number, Trigger: t.attempt.Trigger, Word: t.job.Verdict, ElapsedSeconds: took(t.job),
 			Ended: slices.ContainsFunc(t.job.Reasons, func(r verdict.Reason) bool { return isFinal(r.Code) }),
+			Short: t.job.Short,
 		}
 	}
 	return out
@@ -137,7 +138,16 @@ func fold(r *rundir.Run, e rundir.Entry, attempts []judged) report.Job {
 	if len(attempts) > 1 {
 		j.History, j.Attempts = history(attempts), attempts[len(attempts)-1].job.Attempts
 	}
+	if s.Word == verdict.Error && !stopped && resumed(r, e, attempts[len(attempts)-1]) {
+		s.Word = verdict.Pending // its nodes are kept for it
+	}
+	if a, _ := planned(attempts); s.Short > 0 && s.Word == verdict.Pass && a.Job.Expect.Strict {
+		s.Word, s.Contradicts = verdict.Error, true
+	}
 	if s.Word == j.Verdict {
+		if s.Short > 0 {
+			j.Warnings = append(j.Warnings, verdict.Reason{Code: verdict.CodeContradiction, Subject: e.ID, Message: foundShort(s)})
+		}
 		return j
 	}
 	lead := verdict.Reason{Subject: e.ID}
@@ -145,6 +155,8 @@ func fold(r *rundir.Run, e rundir.Entry, attempts []judged) report.Job {
 		j.Rule = verdict.RulePending
 	}
 	switch {
+	case s.Contradicts && s.Short > 0:
+		lead.Code, lead.Message = verdict.CodeContradiction, foundShort(s)+"; `assay run --resume` runs it again"
 	case s.Contradicts:
 		lead.Code, lead.Message = verdict.CodeContradiction, fmt.Sprintf("it passed %s, and then declared that it does not apply here", howOften(s.Passes))
 	case s.Word == verdict.Pending:
@@ -161,12 +173,19 @@ func fold(r *rundir.Run, e rundir.Entry, attempts []judged) report.Job {
 func toCome(p verdict.Policy, s verdict.Settled, all []verdict.Trial) string {
 	last := all[len(all)-1]
 	switch {
+	case !s.Due:
+		return "that it was cancelled is lifted"
 	case last.Word == verdict.Error:
 		return fmt.Sprintf("attempt %d could not be judged, and is made again", last.Attempt)
 	case s.Passes < p.Repeats:
 		return fmt.Sprintf("it passed %s of %d", howOften(s.Passes), p.Repeats)
 	}
 	return fmt.Sprintf("it passed for %s of %s", phrase.Seconds(s.ElapsedSeconds), phrase.Seconds(float64(p.DurationSeconds)))
+}
+
+// foundShort says that a job passed after it had found the hardware short.
+func foundShort(s verdict.Settled) string {
+	return fmt.Sprintf("it passed, and attempt %d before that, which could not be judged, found the hardware short", s.Short)
 }
 
 func howOften(n int) string {

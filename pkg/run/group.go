@@ -12,7 +12,6 @@ import (
 	"assay/pkg/evidence"
 	"assay/pkg/exitcode"
 	"assay/pkg/isolate"
-	"assay/pkg/manifest"
 	"assay/pkg/phrase"
 	"assay/pkg/plan"
 	"assay/pkg/report"
@@ -128,12 +127,7 @@ func (g *Group) Prepare(ctx context.Context, env, nodes []string, timeout *int) 
 	if timeout == nil {
 		timeout = &job.TimeoutSeconds
 	}
-	hardware := ""
-	if job.Gates != nil && job.Gates.Hardware != manifest.AnyHardware {
-		hardware = job.Gates.Hardware
-	}
-	return Prepare(ctx, Input{
-		Hardware:     hardware,
+	return Prepare(ctx, Input{ // its thresholds are in the entry, those for its hardware too
 		ManifestPath: g.ledger.ManifestPath, Manifest: data, Env: env, Nodes: nodes,
 		Bare: job.Image == "", Strict: g.ledger.Strict, Timeout: timeout, LogLimit: g.attempt.LogLimit,
 	})

@@ -142,9 +142,19 @@ func headerOf(r *rundir.Run, a plan.Attempt) report.JobHeader {
 // weaker says whether a new verdict rests on less evidence than the old one: a
 // verdict, once final, is not replaced because a file has become unreadable.
 //
-// Neither is it by a request to end the run that came later.
+// Neither is it by a request to end the run that came later, or when what the target
+// said of its end is lost.
 func weaker(now, old report.Job) bool {
-	return now.Verdict == verdict.Pending || ended(now) < ended(old) || unreadable(now) > unreadable(old) || cancelled(now) && !cancelled(old)
+	return now.Verdict == verdict.Pending || ended(now) < ended(old) || unreadable(now) > unreadable(old) ||
+		cancelled(now) && !cancelled(old) || state(now) == "" && state(old) != ""
+}
+
+// state is what the target said last.
+func state(j report.Job) string {
+	if j.Scheduler == nil {
+		return ""
+	}
+	return j.Scheduler.State
 }
 
 func cancelled(j report.Job) bool {

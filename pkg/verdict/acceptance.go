@@ -117,7 +117,17 @@ func notJudged(u *unit) (Verdict, bool) {
 	return Verdict{
 		Word: Error, Rule: RuleNotJudged, Reasons: join(launch, u.refused, u.scheduler, unseen, u.stale),
 		Warnings: join(u.skips, u.follows, u.measuredShort(), u.unreadableBut(unseen), u.results, u.problems, u.notes),
+		Short:    u.foundShort(),
 	}, true
+}
+
+// foundShort says that a rank which came to its end found the hardware short, whatever
+// became of the others. What was printed by one that did not may be a figure of the
+// meantime.
+func (u *unit) foundShort() bool {
+	return u.any(endedFail) || slices.ContainsFunc(u.short(), func(v threshold.Violation) bool {
+		return v.Rank != nil && *v.Rank < len(u.endings) && u.endings[*v.Rank] == endedPass
+	})
 }
 
 // unexplainedStates is the bad word of the target, unless it only repeats that a rank

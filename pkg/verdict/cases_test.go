@@ -33,6 +33,7 @@ type wanted struct {
 	Measurements []string `json:"measurements,omitempty"` // "model/name=value unit"
 	Violations   []string `json:"violations,omitempty"`   // "cause: subject [bound] value unit by rank 1 (node)"
 	NotEvaluated []string `json:"not_evaluated,omitempty"`
+	Short        bool     `json:"short,omitempty"`
 }
 
 const casesDir = "../../testdata/evidence"
@@ -78,7 +79,7 @@ func TestCases(t *testing.T) {
 }
 
 func summary(v Verdict) wanted {
-	w := wanted{Word: v.Word, Rule: v.Rule, Reasons: v.Reasons, Warnings: v.Warnings}
+	w := wanted{Word: v.Word, Rule: v.Rule, Reasons: v.Reasons, Warnings: v.Warnings, Short: v.Short}
 	for _, m := range v.Measurements {
 		text := m.Name + "=" + m.Text
 		if m.Label {

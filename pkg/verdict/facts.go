@@ -28,6 +28,7 @@ type facts struct {
 	unreadable []Reason // of ranks that ended, so that they are no faults
 	scheduler  []Reason // a bad state, else nothing
 	notes      []Reason // what never decides: unknown words, post-scripts, ranks nobody expected
+	asides     []Reason // what decides nothing even where warnings do
 
 	measurements []metric.Measurement
 	judged       []metric.Measurement // what thresholds are compared with

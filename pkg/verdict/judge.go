@@ -75,6 +75,7 @@ func Judge(x Expectation, e evidence.Evidence) Verdict {
 	if v.Word == Pass && x.Strict {
 		v.strict()
 	}
+	v.Warnings = append(v.Warnings, f.asides...)
 	return v
 }
 

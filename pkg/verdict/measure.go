@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"assay/pkg/evidence"
@@ -148,11 +149,7 @@ func (f *facts) compare(notNumbers []metric.Problem, gaps []gap, who reporters) 
 		}
 	}
 	for _, s := range f.x.Metrics {
-		if s.Required && !f.reported(s.Name, true) && !f.gatedAlready(s.Name) {
-			how := "was not reported"
-			if f.reported(s.Name, false) {
-				how = "was reported as n/a"
-			}
+		if how, lacks := f.lacksNumber(s.Name); s.Required && lacks && !f.gatedAlready(s.Name) {
 			f.violations = append(f.violations, threshold.Violation{
 				Code: CodeMetricAbsent, Subject: s.Name, Message: s.Name + " is required and " + how,
 				Cause: threshold.CauseEvidence, Metric: s.Name, Bound: "required",
@@ -199,16 +196,26 @@ func (f *facts) nothingToViolate() {
 	f.violations = nil
 }
 
-// reported reports whether a required metric is there. Where it has to be a
-// number, n/a will do only if a threshold allows that.
-func (f *facts) reported(name string, asNumber bool) bool {
-	relaxed := !asNumber || slices.ContainsFunc(f.x.Thresholds, func(t threshold.Threshold) bool {
+// lacksNumber reports whether a required metric was not reported as a number, and how
+// it was. n/a will do only if a threshold allows that.
+func (f *facts) lacksNumber(name string) (how string, lacks bool) {
+	relaxed := slices.ContainsFunc(f.x.Thresholds, func(t threshold.Threshold) bool {
 		return t.Metric == name && t.RequiredIfMeasurable
 	})
 	named := threshold.Threshold{Metric: name}
-	return slices.ContainsFunc(f.measurements, func(m metric.Measurement) bool {
-		return named.Matches(m) && (relaxed || !m.NotApplicable)
-	})
+	how = "was not reported"
+	for _, m := range f.measurements {
+		switch {
+		case !named.Matches(m):
+		case m.NotApplicable && !relaxed:
+			how = "was reported as n/a"
+		case m.Label:
+			how = "was reported as " + strconv.Quote(m.Text) + ", which is no number"
+		default:
+			return "", false
+		}
+	}
+	return how, true
 }
 
 // gatedAlready reports whether a violation names the metric.

@@ -1,7 +1,12 @@
 package verdict
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"assay/pkg/evidence"
 	"assay/pkg/metric"
@@ -25,28 +30,69 @@ func (u *unit) leftBySkip(r evidence.Rank) bool {
 }
 
 // clientDecides drops what the server of a link reported of metrics that its client
-// reported too, unless the card says how they are put together. A link has one rank at
+// reported too, and notes where the two differ, unless the card says how they are put together. A link has one rank at
 // each end: among others none is the client.
 func (f *facts) clientDecides() {
 	if f.x.Contract != ContractAcceptance || !f.pair() || len(f.ranks) != 2 {
 		return
 	}
-	type metricName struct{ name, model string }
-	client := map[metricName]bool{}
-	for _, r := range f.ranks[1].Readings {
-		client[metricName{r.Name, r.Model}] = true
-	}
+	client := map[metricName]metric.Reading{}
 	for _, p := range f.ranks[1].Problems {
 		if p.Code == CodeMetricNotANumber {
-			client[metricName{p.Name, p.Model}] = true
+			client[metricName{p.Name, p.Model}] = metric.Reading{Text: p.Text, Label: true}
 		}
 	}
+	for _, r := range f.ranks[1].Readings {
+		client[metricName{r.Name, r.Model}] = r // the last counts
+	}
 	decided := func(name, model string, source metric.Source) bool {
-		return name != "" && client[metricName{name, model}] && metric.SpecFor(f.x.Metrics, name, source).Aggregate == ""
+		_, reported := client[metricName{name, model}]
+		return name != "" && reported && metric.SpecFor(f.x.Metrics, name, source).Aggregate == ""
 	}
 	server := &f.ranks[0]
-	server.Readings = slices.DeleteFunc(slices.Clone(server.Readings), func(m metric.Reading) bool { return decided(m.Name, m.Model, m.Source) })
+	dropped := map[metricName]metric.Reading{}
+	server.Readings = slices.DeleteFunc(slices.Clone(server.Readings), func(m metric.Reading) bool {
+		drop := decided(m.Name, m.Model, m.Source)
+		if drop {
+			dropped[metricName{m.Name, m.Model}] = m
+		}
+		return drop
+	})
 	server.Problems = slices.DeleteFunc(slices.Clone(server.Problems), func(p metric.Problem) bool {
 		return p.Code == CodeMetricNotANumber && decided(p.Name, p.Model, p.Source)
 	})
+	f.serverDiffers(dropped, client)
 }
+
+type metricName struct{ name, model string }
+
+// serverDiffers notes which of the readings that were dropped differ from those that
+// count. Both ends of a good link measure a little differently, so that is no fault.
+func (f *facts) serverDiffers(server, client map[metricName]metric.Reading) {
+	names := slices.SortedFunc(maps.Keys(server), func(a, b metricName) int {
+		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.model, b.model))
+	})
+	for _, n := range names {
+		s, c := server[n], client[n]
+		if s.NotApplicable == c.NotApplicable && s.Label == c.Label && s.Value == c.Value && (!s.Label || s.Text == c.Text) {
+			continue
+		}
+		f.asides = append(f.asides, Reason{CodeMetricDisagrees, n.name, fmt.Sprintf(
+			"%s was %s on %s, the server, and %s on %s, the client, which decides", n.name, clipped(s), rankName(f.ranks[0]), clipped(c), rankName(f.ranks[1]))})
+	}
+}
+
+// clipped is what was written for a reading, bounded.
+func clipped(r metric.Reading) string {
+	text := r.Text
+	if len(text) > maxShown {
+		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
+	}
+	if r.Label {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+// maxShown bounds a value in a warning, in bytes.
+const maxShown = 100

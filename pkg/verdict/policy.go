@@ -29,21 +29,24 @@ type Trial struct {
 	ElapsedSeconds float64 // of the rank that ran longest
 	// Ended says that a person ended it: it is not made again for that.
 	Ended bool
+	// Short says that it could not be judged, and found the hardware short all the same.
+	Short bool
 }
 
 // Next says whether another attempt is due after trials, in the order in which they
 // were made, and why. After a FAIL none ever is, neither is one after a SKIP or a
-// NO_METRIC.
+// NO_METRIC, nor after an ERROR in which the hardware was found short: measuring until
+// it comes out well would make an acceptance of a fault.
 func (p Policy) Next(trials []Trial) (Trigger, bool) {
 	if len(trials) == 0 {
 		return TriggerFirst, true
 	}
-	if firstFail(trials) >= 0 { // also one that was learnt of late
+	if firstFail(trials) >= 0 || hides(trials) { // also one that was learnt of late
 		return TriggerFirst, false
 	}
 	switch last := trials[len(trials)-1]; last.Word {
 	case Error:
-		return TriggerRetry, !last.Ended && failures(trials) <= p.Retries
+		return TriggerRetry, !last.Ended && !last.Short && failures(trials) <= p.Retries
 	case Pass:
 		passes, elapsed := passed(trials)
 		switch {
@@ -60,6 +63,22 @@ func (p Policy) Next(trials []Trial) (Trigger, bool) {
 // firstFail is the place of the first trial that failed, -1 when none did.
 func firstFail(trials []Trial) int {
 	return slices.IndexFunc(trials, func(t Trial) bool { return t.Word == Fail })
+}
+
+// firstShort is the place of the first trial before the last that found the hardware
+// short and could not be judged, -1 when there is none.
+func firstShort(trials []Trial) int {
+	return slices.IndexFunc(trials[:len(trials)-1], func(t Trial) bool { return t.Short })
+}
+
+// hides says that attempts follow such a trial that no person asked for.
+func hides(trials []Trial) bool {
+	for i := len(trials) - 1; i > 0 && trials[i].Trigger != TriggerResume; i-- {
+		if trials[i-1].Short {
+			return true
+		}
+	}
+	return false
 }
 
 // Remaining is how many seconds of the duration are left after trials.
@@ -98,7 +117,8 @@ func passed(trials []Trial) (n int, elapsed float64) {
 // does. A job of which another
 // attempt is due is pending, and when stopped says that none will be made, ERROR. A job
 // that passed and then declares itself not applicable contradicts itself, which is
-// ERROR too.
+// ERROR too; so does one that passed after the hardware was found short in an attempt
+// that could not be judged, unless a person had it run again.
 func (p Policy) Settle(trials []Trial, stopped bool) Settled {
 	s := Settled{Word: Error, Decides: len(trials) - 1}
 	if len(trials) == 0 {
@@ -116,10 +136,13 @@ func (p Policy) Settle(trials []Trial, stopped bool) Settled {
 		s.Word, s.Due = Pending, true
 	case due:
 		s.Due = last == Pass
-	case s.Passes > 0 && slices.ContainsFunc(trials, func(t Trial) bool { return t.Word == Skip }):
+	case last == Pass && hides(trials), s.Passes > 0 && slices.ContainsFunc(trials, func(t Trial) bool { return t.Word == Skip }):
 		s.Contradicts = true
 	default:
 		s.Word = last
+	}
+	if short := firstShort(trials); short >= 0 && last == Pass {
+		s.Short = trials[short].Attempt
 	}
 	return s
 }
@@ -129,7 +152,8 @@ type Settled struct {
 	Word           Word
 	Decides        int     // place of the trial that decides, -1 when there is none
 	Due            bool    // it has not passed as often, or for as long, as it has to; or is retried
-	Contradicts    bool    // it passed, and then declared that it does not apply
+	Contradicts    bool    // it passed, and also declared that it does not apply, or found the hardware short
+	Short          int     // the attempt that found the hardware short, and could not be judged, before it passed; 0: none
 	Passes         int     // how often it passed
 	ElapsedSeconds float64 // for how long it passed
 }

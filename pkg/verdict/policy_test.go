@@ -51,6 +51,13 @@ func TestPolicy(t *testing.T) {
 		{"a fail before an error", Policy{Retries: 3}, trials(Fail, Error), "", false, Fail},
 		{"a fail before what has not ended", Policy{Retries: 3}, trials(Fail, Pending), "", false, Pending},
 		{"not ended", Policy{Repeats: 2}, trials(Pass, Pending), "", false, Pending},
+		{"found short, so not retried", Policy{Retries: 5}, []Trial{{Word: Error, Short: true}}, TriggerRetry, false, Error},
+		{"passed after it was found short", Policy{Retries: 5}, []Trial{{Word: Error, Short: true}, {Word: Pass, Trigger: TriggerRetry}}, "", false, Error},
+		{"passed after it was found short, to be repeated", Policy{Retries: 5, Repeats: 2}, []Trial{{Word: Error, Short: true}, {Word: Pass, Trigger: TriggerRetry}}, "", false, Error},
+		{"found short, and resumed by a person", Policy{Repeats: 2}, []Trial{
+			{Word: Error, Short: true}, {Word: Pass, Trigger: TriggerResume}, {Word: Pass, Trigger: TriggerRepeat},
+		}, "", false, Pass},
+		{"found short, and resumed in vain", Policy{Retries: 1}, []Trial{{Word: Error, Short: true}, {Word: Error, Trigger: TriggerResume}}, TriggerRetry, true, Pending},
 		{"nothing was run", Policy{}, nil, "", true, Error},
 	} {
 		due, isDue := tt.policy.Next(tt.trials)

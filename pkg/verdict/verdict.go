@@ -135,4 +135,7 @@ type Verdict struct {
 	Violations []threshold.Violation
 	// NotEvaluated are the thresholds that n/a relaxed: they did not pass.
 	NotEvaluated []threshold.NotEvaluated
+	// Short says of an ERROR that a rank found the hardware short all the same, so that
+	// a later PASS does not make it good.
+	Short bool
 }
