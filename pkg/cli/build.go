@@ -44,8 +44,9 @@ func (a *app) buildCmd() *cobra.Command {
 			"  assay build --tags demo --stamp nightly --manifest-output nightly.json\n" +
 			"  assay build --tags demo --registry registry.example/team --build-jobs 4\n" +
 			"  assay build --tags demo --use-image rocm/pytorch:latest --manifest-output in_image.json",
-		Args: exactly(0, "no arguments"),
-		RunE: func(c *cobra.Command, _ []string) error { return a.build(c.Context(), f, asJSON) },
+		Args:    exactly(0, "no arguments"),
+		PreRunE: checkOptions,
+		RunE:    func(c *cobra.Command, _ []string) error { return a.build(c.Context(), f, asJSON) },
 	}
 	a.addSelection(c, &f.sel)
 	fl := c.Flags()
@@ -59,9 +60,6 @@ func (a *app) buildCmd() *cobra.Command {
 }
 
 func (a *app) build(ctx context.Context, f buildFlags, asJSON bool) error {
-	if f.output == "" {
-		return exitcode.Errorf(exitcode.Invalid, "--manifest-output is empty: name a file, or - for stdout")
-	}
 	res, failure := a.buildManifest(ctx, f)
 	if res.JSON == nil {
 		return failure

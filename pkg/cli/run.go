@@ -95,6 +95,7 @@ func (a *app) runCmd() *cobra.Command {
 
 // addRunFlags adds the flags that run and render have in common.
 func (a *app) addRunFlags(c *cobra.Command, f *runFlags) {
+	c.PreRunE = checkOptions
 	fl := c.Flags()
 	fl.StringVarP(&f.manifest, "manifest", "m", "", "manifest to run (default "+defaultManifest+")")
 	a.addSelection(c, &f.sel)
