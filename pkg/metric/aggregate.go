@@ -80,9 +80,7 @@ func aggregate(specs []Spec, ranks []RankReadings) (out []Measurement, problems 
 		}
 		switch {
 		case !slices.Contains(Aggregates(), spec.Aggregate):
-			for _, v := range g.values {
-				each = append(each, *g.one(spec, v))
-			}
+			each = append(each, g.each(spec, m == nil)...)
 		case m != nil:
 			each = append(each, *m)
 		}

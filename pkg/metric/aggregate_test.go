@@ -94,9 +94,9 @@ func TestAggregate(t *testing.T) {
 		{
 			"units",
 			[]Spec{{Name: "x", Unit: "GB/s"}},
-			[]RankReadings{on(0, Reading{Name: "x", Value: 1, Unit: "MB/s", Source: SourceKeyValue}, reading("timeMs", 2, SourceKeyValue), Reading{Name: "z", Value: 3, Unit: "/s", Source: SourcePerformance})},
+			[]RankReadings{on(0, Reading{Name: "x", Value: 1, Unit: "tokens/s", Source: SourceKeyValue}, reading("timeMs", 2, SourceKeyValue), Reading{Name: "z", Value: 3, Unit: "/s", Source: SourcePerformance})},
 			[]string{"key_value x=1 GB/s", "key_value timeMs=2 ms", "performance z=3 /s"},
-			[]string{"METRIC_DISAGREES rank 0 wrote x in MB/s, and it is declared in GB/s"},
+			[]string{"METRIC_DISAGREES rank 0 wrote x in tokens/s, and it is declared in GB/s; the number is taken as it stands"},
 		},
 	}
 	for _, tt := range tests {

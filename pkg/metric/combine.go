@@ -2,7 +2,6 @@ package metric
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,22 +26,11 @@ func Aggregates() []string {
 
 // measure makes one measurement of the values of a group, or none.
 func (g *group) measure(spec Spec, ranks []RankReadings) (*Measurement, []Problem) {
+	if p := g.misread(spec); p != nil {
+		return nil, []Problem{*p}
+	}
 	m, problems := g.combined(spec, ranks)
 	return m, append(problems, g.otherUnit(spec)...)
-}
-
-// otherUnit warns when a value was written in another unit than is declared. The
-// number is never converted.
-func (g *group) otherUnit(spec Spec) []Problem {
-	for _, v := range g.values {
-		r := v.reading
-		if spec.Unit != "" && r.Unit != "" && r.Unit != spec.Unit {
-			p := disagreement(r, "rank %d wrote %s in %s, and it is declared in %s; the number is taken as it stands", v.rank, title(r.Name, r.Model), r.Unit, spec.Unit)
-			p.From = v.from
-			return []Problem{p}
-		}
-	}
-	return nil
 }
 
 func (g *group) combined(spec Spec, ranks []RankReadings) (*Measurement, []Problem) {
@@ -70,7 +58,7 @@ func (g *group) combined(spec Spec, ranks []RankReadings) (*Measurement, []Probl
 		m.From = nil
 		return m, g.silent(spec, ranks)
 	}
-	v, ok := combine(spec.Aggregate, numbers)
+	v, text, ok := g.combine(spec.Aggregate, numbers)
 	if !ok {
 		return g.one(spec, g.values[0]), []Problem{disagreement(g.values[0].reading, "%s is declared with the unknown aggregate %q; what rank %d reported counts", title(g.key.name, g.key.model), spec.Aggregate, g.values[0].rank)}
 	}
@@ -81,10 +69,7 @@ func (g *group) combined(spec Spec, ranks []RankReadings) (*Measurement, []Probl
 		}}
 	}
 	m := g.one(spec, g.values[0])
-	m.Value, m.Text, m.NotApplicable, m.From = v, formatNumber(v), false, nil
-	if spec.Aggregate == AggregateSum {
-		g.wholeSum(m)
-	}
+	m.Value, m.Text, m.NotApplicable, m.From = v, text, false, nil
 	if e := g.extreme(spec); e != nil {
 		m.From = e.from
 		if Rounded(e.reading.Text, v) != 0 {
@@ -94,23 +79,23 @@ func (g *group) combined(spec Spec, ranks []RankReadings) (*Measurement, []Probl
 	return m, g.silent(spec, ranks)
 }
 
-func combine(how string, numbers []float64) (float64, bool) {
+// combine puts numbers together; text spells what comes out.
+func (g *group) combine(how string, numbers []float64) (v float64, text string, ok bool) {
 	switch how {
 	case AggregateMin:
-		return slices.Min(numbers), true
+		v = slices.Min(numbers)
 	case AggregateMax:
-		return slices.Max(numbers), true
-	case AggregateSum, AggregateMean:
-		sum := 0.0
-		for _, v := range numbers {
-			sum += v
-		}
-		if how == AggregateMean {
-			sum /= float64(len(numbers))
-		}
-		return sum, true
+		v = slices.Max(numbers)
+	case AggregateSum:
+		v, text = g.total(1)
+		return v, text, true
+	case AggregateMean:
+		v, text = g.total(len(numbers))
+		return v, text, true
+	default:
+		return 0, "", false
 	}
-	return math.NaN(), false
+	return v, formatNumber(v), true
 }
 
 // one is the measurement that a single reading gives.

@@ -9,7 +9,7 @@ func CutRows(r Reading) []Row {
 	switch {
 	case r.Source != SourcePerformance:
 		return []Row{row}
-	case r.Unit == "":
+	case r.Unit == "" || r.Unit == r.Name: // the one word may go on
 		row.Name = ""
 		return []Row{row}
 	}

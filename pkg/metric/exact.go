@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"math/big"
+	"strconv"
 	"strings"
 )
 
@@ -49,27 +50,38 @@ func compareExact(a, b Reading) int {
 	return x.Cmp(y)
 }
 
-// wholeSum makes a sum of whole numbers exact that float64 cannot add up.
-func (g *group) wholeSum(m *Measurement) {
-	if math.Abs(m.Value) < exactWhole {
-		return
-	}
+// total is the sum of the numbers as they were written, divided by n. It is rounded
+// once, so that three times 0.7 is 0.7 in the mean. A whole number is spelled out
+// where float64 may not hold it.
+func (g *group) total(n int) (float64, string) {
 	sum := new(big.Rat)
 	for _, v := range g.values {
-		if !v.number() {
-			continue
+		if v.number() {
+			sum.Add(sum, writtenNumber(v.reading))
 		}
-		n := new(big.Rat).SetFloat64(v.reading.Value)
-		if Rounded(v.reading.Text, v.reading.Value) != 0 && v.reading.Value != 0 {
-			n.SetString(strings.TrimPrefix(v.reading.Text, "+"))
-		}
-		if !n.IsInt() {
-			return
-		}
-		sum.Add(sum, n)
 	}
-	m.Value, _ = sum.Float64()
-	m.Text = sum.Num().String()
+	sum.Quo(sum, new(big.Rat).SetInt64(int64(n)))
+	v, _ := sum.Float64()
+	if sum.IsInt() && math.Abs(v) >= exactWhole && finite(v) {
+		return v, sum.Num().String()
+	}
+	return v, formatNumber(v)
+}
+
+// maxExact is the longest text that is read exactly: what comes later in a number makes
+// no difference, and must not cost any memory.
+const maxExact = 1 << 10
+
+// writtenNumber is the number that the text of a reading spells. Where the text is
+// another number, or one that became 0 (1e-999999999), it is the value.
+func writtenNumber(r Reading) *big.Rat {
+	text := strings.TrimPrefix(r.Text, "+")
+	if v, err := strconv.ParseFloat(text, 64); err == nil && v == r.Value && v != 0 && len(text) <= maxExact && numberLen(text) == len(text) {
+		if n, ok := new(big.Rat).SetString(text); ok {
+			return n
+		}
+	}
+	return new(big.Rat).SetFloat64(r.Value)
 }
 
 // OtherUnit returns the unit of a text that is a number in another unit than that of

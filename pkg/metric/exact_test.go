@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -103,6 +104,78 @@ func TestOtherUnit(t *testing.T) {
 	} {
 		if got, ok := OtherUnit(tt.text, tt.unit); got != tt.want || ok != (tt.want != "") {
 			t.Errorf("OtherUnit(%q, %q) = %q, %v", tt.text, tt.unit, got, ok)
+		}
+	}
+}
+
+// Sums and means are those of the decimals that were written, rounded once.
+func TestSumsAndMeansAreRoundedOnce(t *testing.T) {
+	for _, tt := range []struct {
+		how   string
+		texts []string
+		want  float64
+	}{
+		{AggregateMean, []string{"0.7", "0.7", "0.7"}, 0.7},
+		{AggregateMean, []string{"0.1", "+0.1", "1e-1"}, 0.1},
+		{AggregateSum, []string{"0.1", "0.2"}, 0.3},
+		{AggregateSum, []string{".1", "2.", "0.7"}, 2.8},
+		{AggregateSum, []string{"1e300", "1", "-1e300"}, 1},
+		{AggregateMean, []string{"1e308", "1.7e308"}, 1.35e308},
+		{AggregateSum, []string{"1e-999999999", "5"}, 5},
+		{AggregateSum, []string{"0e999999999", "5"}, 5},
+	} {
+		if m := combined(t, tt.how, tt.texts); m.Value != tt.want || tt.want < exactWhole && m.Text != formatNumber(tt.want) {
+			t.Errorf("the %s of %v is %v (%s), want %v", tt.how, tt.texts, m.Value, m.Text, tt.want)
+		}
+	}
+	if m := combined(t, AggregateMean, []string{"9007199254740993", "9007199254740993"}); m.Text != "9007199254740993" {
+		t.Errorf("the mean of one large number is %s", m.Text)
+	}
+	if _, err := parseValue("1e999999999"); err == nil {
+		t.Error("1e999999999 is a number")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		cents := rapid.SliceOfN(rapid.Int64Range(-1e6, 1e6), 1, 9).Draw(t, "cents")
+		sum := new(big.Rat)
+		var texts []string
+		for _, c := range cents {
+			r := big.NewRat(c, 100)
+			sum.Add(sum, r)
+			texts = append(texts, r.FloatString(2))
+		}
+		want, _ := sum.Float64()
+		if m := combined(t, AggregateSum, texts); m.Value != want {
+			t.Fatalf("the sum is %v, want %v", m.Value, want)
+		}
+		want, _ = sum.Quo(sum, big.NewRat(int64(len(cents)), 1)).Float64()
+		if m := combined(t, AggregateMean, texts); m.Value != want {
+			t.Fatalf("the mean is %v, want %v", m.Value, want)
+		}
+	})
+}
+
+// combined is what numbers give, each of a rank of its own.
+func combined(t interface{ Fatalf(string, ...any) }, how string, texts []string) Measurement {
+	var ranks []RankReadings
+	for i, text := range texts {
+		q, err := parseValue(text)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		ranks = append(ranks, on(i, Reading{Name: "x", Value: q.value, Text: q.text, Source: SourceKeyValue}))
+	}
+	ms, problems := Aggregate([]Spec{{Name: "x", Aggregate: how}}, ranks)
+	if len(ms) != 1 || len(problems) > 0 {
+		t.Fatalf("%+v %+v", ms, problems)
+	}
+	return ms[0]
+}
+
+// A value whose text is another number is added up as it is, and a long text costs nothing.
+func TestWrittenNumber(t *testing.T) {
+	for _, r := range []Reading{{Value: 7, Text: "1"}, {Value: 7, Text: "7 ms"}, {Value: 7}, {Value: 7, Text: "7." + strings.Repeat("0", 2*maxExact)}} {
+		if got, _ := writtenNumber(r).Float64(); got != 7 {
+			t.Errorf("%q is %v", clip(r.Text), got)
 		}
 	}
 }

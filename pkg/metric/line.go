@@ -97,6 +97,8 @@ func performanceWords(s string) []string {
 func performanceMetric(words []string, unitMayFollow bool, declared map[string]struct{}) (unit, name, trail string) {
 	if len(words) > 1 && strings.HasPrefix(words[0], "/") || unitMayFollow && unitBeforeMetric(words, declared) {
 		unit, words = words[0], words[1:]
+	} else if unitMayFollow && len(words) > 0 && isBarePrefix(words[0]) && !has(declared, words[0]) {
+		unit = words[0] // 14 k is hardly 14 of k
 	}
 	if len(words) > 0 && len(words[0]) <= maxName && utf8.ValidString(words[0]) {
 		name = words[0]
@@ -111,10 +113,7 @@ func performanceMetric(words []string, unitMayFollow bool, declared map[string]s
 // belongs to. "12.5 GB/s on 8 GPUs" names no metric but the unit, and a card may
 // declare a metric that is called like a unit.
 func unitBeforeMetric(words []string, declared map[string]struct{}) bool {
-	if len(words) < 2 || !isUnitWord(words[0]) {
-		return false
-	}
-	if _, ok := declared[words[0]]; ok {
+	if len(words) < 2 || !isUnitWord(words[0]) && !isBarePrefix(words[0]) || has(declared, words[0]) {
 		return false
 	}
 	switch strings.ToLower(words[1]) {
@@ -123,6 +122,11 @@ func unitBeforeMetric(words []string, declared map[string]struct{}) bool {
 	}
 	r, _ := utf8.DecodeRuneInString(words[1])
 	return unicode.IsLetter(r)
+}
+
+func has(set map[string]struct{}, name string) bool {
+	_, ok := set[name]
+	return ok
 }
 
 // startsNumber reports whether a word was meant as a number.

@@ -81,6 +81,26 @@ func SuffixOf(name string) (suffix Suffix, ok bool) {
 // it ends a name, or as people write it ("GBs" and "GB/s", "%" and "percent").
 func SameUnit(a, b string) bool { return plainUnit(a) == plainUnit(b) }
 
+// spelledOut replaces what people write for "/s", bits and bytes. Case tells GBps from
+// Gbps and Gb/s from GB/s.
+func spelledOut(unit string) string {
+	if stem, ok := strings.CutSuffix(unit, "Bps"); ok {
+		unit = stem + "B/s"
+	}
+	for _, per := range []string{"/second", "/sec"} {
+		if stem, ok := strings.CutSuffix(unit, per); ok {
+			unit = stem + "/s"
+		}
+	}
+	if stem, ok := strings.CutSuffix(unit, "b/s"); ok && len(stem) == 1 && strings.Contains("KMGT", stem) {
+		unit = stem + "bit/s"
+	}
+	for _, byteWord := range []string{"bytes", "Bytes", "byte", "Byte"} {
+		unit = strings.ReplaceAll(unit, byteWord, "B")
+	}
+	return strings.ReplaceAll(unit, "bits", "bit")
+}
+
 // plainUnit reduces the spellings of a unit to one.
 func plainUnit(unit string) string {
 	plain := strings.Map(func(r rune) rune {
@@ -91,10 +111,16 @@ func plainUnit(unit string) string {
 			return 'u'
 		}
 		return unicode.ToLower(r)
-	}, unit)
+	}, spelledOut(unit))
 	switch plain {
 	case "sec", "second", "seconds":
 		return "s"
+	case "msec", "millisecond", "milliseconds":
+		return "ms"
+	case "usec", "microsecond", "microseconds":
+		return "us"
+	case "nsec", "nanosecond", "nanoseconds":
+		return "ns"
 	case "watt", "watts":
 		return "w"
 	case "percent":
