@@ -158,7 +158,7 @@ func fold(r *rundir.Run, e rundir.Entry, attempts []judged) report.Job {
 	case s.Contradicts && s.Short > 0:
 		lead.Code, lead.Message = verdict.CodeContradiction, foundShort(s)+"; `assay run --resume` runs it again"
 	case s.Contradicts:
-		lead.Code, lead.Message = verdict.CodeContradiction, fmt.Sprintf("it passed %s, and then declared that it does not apply here", howOften(s.Passes))
+		lead.Code, lead.Message = verdict.CodeContradiction, fmt.Sprintf("it passed %s, and declared another time that it does not apply here; a new run judges it anew", howOften(s.Passes))
 	case s.Word == verdict.Pending:
 		lead.Code, lead.Message = verdict.CodeLaunchPending, "another attempt is due: "+toCome(policy, s, all)
 	default:

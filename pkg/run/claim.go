@@ -61,7 +61,7 @@ func (c *Claims) Claim(mine rundir.Claim, force bool) (forced []string, err erro
 	}
 	if len(rivals) > 0 && !force {
 		return nil, exitcode.Errorf(exitcode.Invalid,
-			"two runs never share a node, and %s; wait for it, end it with: assay cancel %s, or go on all the same with --force",
+			"two runs never share a node, and %s; wait for it (if its process has ended: assay attach %[2]s), end it with: assay cancel %[2]s, or go on all the same with --force",
 			strings.Join(uses, ", "), rivals[0].Name)
 	}
 	if err := c.claims.Add(mine); err != nil {

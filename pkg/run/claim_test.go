@@ -54,7 +54,7 @@ func TestActiveClaims(t *testing.T) {
 		happen func(t *testing.T, runs string, one *rundir.Run) (seen string) // where the runs are then
 		want   string                                                         // in the refusal; empty: there is none
 	}{
-		{"it has not ended", nil, "run one uses a; wait for it, end it with: assay cancel one,"},
+		{"it has not ended", nil, "run one uses a; wait for it (if its process has ended: assay attach one), end it with: assay cancel one,"},
 		{"it has ended", func(t *testing.T, runs string, one *rundir.Run) string {
 			runsOut(t, one)
 			return runs

@@ -84,6 +84,9 @@ func (p *Prepared) Create(ctx context.Context, s Settings, t deploy.Target) (*ru
 }
 
 func exists(runs, id string) error {
+	if dir := filepath.Join(runs, id); unbegun(dir) {
+		return exitcode.Errorf(exitcode.Invalid, "%s is the rest of a run that was never begun: its process ended before %s was there; if none is about to write it, remove it, or give another --run-id", dir, rundir.LedgerFile)
+	}
 	return exitcode.Errorf(exitcode.Invalid, "there is a run %q in %s already; give another --run-id", id, runs)
 }
 

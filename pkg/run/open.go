@@ -33,7 +33,7 @@ func Open(runs, name string) (*rundir.Run, error) {
 	r, err := rundir.Open(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, exitcode.Errorf(exitcode.Invalid, "%s is not a run directory: it has no %s", dir, rundir.LedgerFile)
+		return nil, exitcode.Errorf(exitcode.Invalid, "%s is not a run directory: it has no %s, which is written when a run begins", dir, rundir.LedgerFile)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, exitcode.With(exitcode.Error, err)
 	case err != nil:
@@ -69,6 +69,9 @@ func find(runs, name string) (string, error) {
 	case 1:
 		return filepath.Join(runs, match[0]), nil
 	case 0:
+		if dir := filepath.Join(runs, name); name != "" && unbegun(dir) || isRun(dir) {
+			return dir, nil // what is wrong with it is told by who opens it
+		}
 		return "", fmt.Errorf("no run %q in %s (%s there); name a run directory, or --runs DIR", name, runs, phrase.Count(len(ids), "run"))
 	}
 	return "", fmt.Errorf("%q is the beginning of %d runs: %s", name, len(match), strings.Join(match, ", "))
@@ -102,6 +105,12 @@ func IDs(runs string) (ids []string, damaged []error, err error) {
 func isRun(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, rundir.LedgerFile))
 	return dir != "" && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
+}
+
+// unbegun says that a directory is there, and no run in it.
+func unbegun(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.IsDir() && !isRun(dir)
 }
 
 // handles returns the jobs that are with the target and have no final verdict,

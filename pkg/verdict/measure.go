@@ -144,7 +144,11 @@ func (f *facts) compare(notNumbers []metric.Problem, gaps []gap, who reporters) 
 		}
 	}
 	for i, p := range notNumbers {
-		if !used[i] {
+		switch spec := f.spec(p); {
+		case used[i]:
+		case f.needsEveryRank(spec, p):
+			f.violate(p, threshold.Violation{Cause: threshold.CauseEvidence, Bound: "reported by every rank"})
+		default:
 			f.problems = append(f.problems, problemReason(p, ""))
 		}
 	}
