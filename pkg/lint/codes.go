@@ -141,7 +141,7 @@ func Codes() []Rule {
 		{SuiteName, Error, "The name of a test, with its variant, is too long or has control characters."},
 		{SuiteSize, Error, "A suite has more tests than are looked at, variants included."},
 		{SuiteArgs, Error, "A test has args that nothing would read, or that cannot be split into words."},
-		{SuiteAxis, Warning, "The values of an axis of variants make no difference: nothing has its placeholder."},
+		{SuiteAxis, Warning, "Nothing has the placeholder of an axis of variants, so that its values make a difference only where the program reads its variable; an error where two axes have one variable."},
 		{SuiteOptional, Error, "No test of a suite decides its verdict."},
 		{SuiteThresholds, Error, "The file of thresholds that a suite names cannot be read; a warning where it lacks the hardware or has a test that the suite has not."},
 		{PerfHeader, Error, "The header of the perf.csv is not the known one."},

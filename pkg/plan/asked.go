@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -35,6 +36,23 @@ func IsAsked(name string) bool {
 	}
 	return false
 }
+
+// SameVariable says of which axes of variants, if any, a workload would find the values
+// in one variable, so that it could have only one of them; empty when of none.
+func SameVariable(axes []string) (why string) {
+	first := map[string]string{}
+	for _, axis := range axes {
+		name := VariantVariable(axis)
+		if was, twice := first[name]; twice {
+			return fmt.Sprintf("the axes %q and %q have one variable, %s, which can hold the value of one of them only", was, axis, name)
+		}
+		first[name] = axis
+	}
+	return ""
+}
+
+// VariantVariable is the variable in which a workload finds the value of an axis.
+func VariantVariable(axis string) string { return askPrefixes()[0] + askVariant + variableName(axis) }
 
 // variableName is the name of an axis as that of a variable.
 func variableName(axis string) string {

@@ -101,6 +101,9 @@ func (p *planner) test(i int, t manifest.Test) test {
 			out.pairs, out.pairsAt = p.suite.Pairs, "manifest: /suite/pairs"
 		}
 	}
+	if why := SameVariable(slices.Sorted(maps.Keys(t.Variant))); why != "" {
+		p.refuse(manifest.TestPointer(i, "variant"), "%s; rename one", why)
+	}
 	if out.duration < 0 || out.duration > maxTimeout {
 		p.refuse(manifest.TestPointer(i, "duration"), "%d is no number of seconds from 0 to %d", out.duration, maxTimeout)
 		out.duration = 0

@@ -88,8 +88,8 @@ func (t Test) fill(out map[string]any) []document.Problem {
 	for _, axis := range t.axes {
 		if !f.used[axis] {
 			problems = append(problems, warning(t.place("variants"), CodeAxis,
-				fmt.Sprintf("nothing that test %q runs has {%s}, so that its values make no difference", t.Name, axis),
-				fmt.Sprintf("write {%s} where the value belongs in args, command or env_vars", axis)))
+				fmt.Sprintf("nothing that test %q runs has {%s}, so that its values make a difference only if the program reads them as %s", t.Name, axis, plan.VariantVariable(axis)),
+				fmt.Sprintf("write {%s} where the value belongs in args, command or env_vars, unless the program reads the variable", axis)))
 		}
 	}
 	return problems

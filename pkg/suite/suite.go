@@ -25,7 +25,7 @@ const (
 	CodeName       = "SUITE_NAME"       // a name that no test can have
 	CodeSize       = "SUITE_SIZE"       // more tests than are sensible
 	CodeArgs       = "SUITE_ARGS"       // args that nothing would read
-	CodeAxis       = "SUITE_AXIS"       // an axis that changes nothing
+	CodeAxis       = "SUITE_AXIS"       // an axis that changes nothing by itself, or another one hides
 	CodeOptional   = "SUITE_OPTIONAL"   // no test decides
 	CodeThresholds = "SUITE_THRESHOLDS" // the file of thresholds, or what it lacks
 )

@@ -8,6 +8,7 @@ import (
 
 	"assay/pkg/card"
 	"assay/pkg/document"
+	"assay/pkg/plan"
 )
 
 // NamedVariant is the axis of variants that are listed by name.
@@ -40,7 +41,11 @@ func (s *Suite) Tests() ([]Test, []document.Problem) {
 		if !ok {
 			continue
 		}
-		variants := s.variants(plain)
+		axes := s.axes(plain)
+		if p := sameVariable(axes); p != nil && !slices.Contains(problems, *p) { // those of the suite are told once
+			problems = append(problems, *p)
+		}
+		variants := variants(plain, axes)
 		if len(tests)+len(variants) > maxTests {
 			problems = append(problems, problem(n, CodeSize, fmt.Sprintf("the suite has more than %d tests, variants included", maxTests), "split it"))
 			break
@@ -92,12 +97,40 @@ func (s *Suite) plain(n document.Node) (Test, bool) {
 	return t, t.Card != ""
 }
 
-// variants are the variants of a test: its own, or else the suite's.
-func (s *Suite) variants(t Test) []Test {
-	n := t.At.Get("variants")
-	if !n.Given() {
-		n = s.root.Get("variants")
+// axes is what says which variants a test has: its own word, or else the suite's.
+func (s *Suite) axes(t Test) document.Node {
+	if n := t.At.Get("variants"); n.Given() {
+		return n
 	}
+	return s.root.Get("variants")
+}
+
+// sameVariable refuses axes whose values a workload could not tell apart.
+func sameVariable(n document.Node) *document.Problem {
+	if n.Kind() != document.KindObject {
+		return nil
+	}
+	var names []string
+	for axis := range n.Children() {
+		if isAxis(axis) {
+			names = append(names, axis.Key())
+		}
+	}
+	why := plan.SameVariable(names)
+	if why == "" {
+		return nil
+	}
+	p := problem(n, CodeAxis, why, "rename one of them")
+	return &p
+}
+
+// isAxis says whether a member of variants is an axis that has values.
+func isAxis(n document.Node) bool {
+	return !strings.HasPrefix(n.Key(), "_") && n.Kind() == document.KindArray && n.Len() > 0
+}
+
+// variants are the variants of a test.
+func variants(t Test, n document.Node) []Test {
 	switch n.Kind() { //nolint:exhaustive // nothing else has variants
 	case document.KindArray:
 		return listed(t, n)
@@ -131,7 +164,7 @@ func listed(t Test, list document.Node) []Test {
 func matrix(t Test, axes document.Node) []Test {
 	tests := []Test{t}
 	for axis := range axes.Children() {
-		if strings.HasPrefix(axis.Key(), "_") || axis.Len() == 0 || axis.Kind() != document.KindArray {
+		if !isAxis(axis) {
 			continue
 		}
 		if len(tests)*axis.Len() > maxTests {
