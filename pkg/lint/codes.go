@@ -119,7 +119,7 @@ func Codes() []Rule {
 		{ThresholdNotFinite, Error, "A bound is not a finite number."},
 		{ThresholdInexact, Error, "A bound is a whole number, or one close to 0, that no 64-bit floating-point number is equal to, so that it would be compared as another."},
 		{ThresholdComparison, Error, "A threshold has a comparison that is not known."},
-		{ThresholdEmpty, Error, "No value can satisfy a threshold."},
+		{ThresholdEmpty, Error, "No value can satisfy a threshold, or all thresholds on one metric together."},
 		{ThresholdEquality, Warning, "A threshold wants a quantity that is measured to be, or not to be, exactly equal to something, or equal to a number that is not whole."},
 		{ThresholdGoodSide, Warning, "A threshold bounds a metric only on the side that is good."},
 		{ThresholdEvidence, Warning, "A threshold is on a metric that is declared to be evidence."},

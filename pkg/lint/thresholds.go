@@ -10,6 +10,7 @@ import (
 	"assay/pkg/document"
 	"assay/pkg/metric"
 	"assay/pkg/phrase"
+	"assay/pkg/plan"
 	"assay/pkg/spelling"
 	"assay/pkg/threshold"
 )
@@ -22,12 +23,16 @@ func (c *checker) thresholds(list document.Node, metrics *declared, card documen
 	if list.Kind() != document.KindArray {
 		return
 	}
+	together := plan.Together{}
 	for t := range list.Children() {
 		if c.full() {
 			break
 		}
 		if t.Kind() != document.KindObject {
 			continue
+		}
+		if why := together.Add(thresholdOf(t)); why != "" {
+			c.at(Error, ThresholdEmpty, t, fmt.Sprintf("the thresholds on %s cannot be satisfied together: %s", t.Get("metric").Text(), why), "")
 		}
 		misread := c.unknownComparisons(t)
 		name := t.Get("metric")
@@ -113,11 +118,8 @@ func comparisonWord(key string) string {
 // find it. What is no number at all is the schema's to report. That there is no
 // bound needs no word when one was given and misread.
 func (c *checker) bounds(n document.Node, spec metric.Spec, given bool) {
-	t := threshold.Threshold{Metric: n.Get("metric").Text()}
-	for name, bound := range map[string]**float64{"min": &t.Min, "max": &t.Max, "equal": &t.Equal, "not_equal": &t.NotEqual} {
-		given = given || n.Get(name).Given()
-		*bound = number(n.Get(name))
-	}
+	t := thresholdOf(n)
+	given = given || slices.ContainsFunc(comparisons(), func(name string) bool { return n.Get(name).Given() })
 	report := func(s Severity, f threshold.Fault, message string) {
 		at, fix := n, ""
 		if f.Bound != "" {
@@ -145,6 +147,14 @@ func (c *checker) bounds(n document.Node, spec metric.Spec, given bool) {
 	}
 	for _, f := range threshold.Unsound(t, spec) {
 		report(Warning, f, f.Message)
+	}
+}
+
+// thresholdOf is the threshold that a value means, as far as it can be read.
+func thresholdOf(n document.Node) threshold.Threshold {
+	return threshold.Threshold{
+		Metric: n.Get("metric").Text(), Min: number(n.Get("min")), Max: number(n.Get("max")),
+		Equal: number(n.Get("equal")), NotEqual: number(n.Get("not_equal")),
 	}
 }
 

@@ -17,6 +17,7 @@ func (p *planner) judgedBy(e manifest.Entry, t test) ([]threshold.Threshold, *Ga
 	}
 	thresholds, gates := p.gates(e, t)
 	values := 0 // of the file
+	together := Together{}
 	for _, gate := range thresholds {
 		own := slices.Index(e.Thresholds, gate)
 		where := "manifest: " + e.Pointer("thresholds", strconv.Itoa(own))
@@ -26,6 +27,9 @@ func (p *planner) judgedBy(e manifest.Entry, t test) ([]threshold.Threshold, *Ga
 		}
 		for _, fault := range threshold.Malformed(gate) {
 			p.fail(where, fmt.Errorf("the threshold cannot be satisfied: %s", fault.Message))
+		}
+		if why := together.Add(gate); why != "" {
+			p.fail(where, fmt.Errorf("the thresholds on %s cannot be satisfied together: %s", gate.Metric, why))
 		}
 	}
 	return thresholds, gates
