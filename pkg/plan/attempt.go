@@ -73,8 +73,11 @@ func (a Attempt) Submitted() Attempt {
 // Asked is for how many seconds a workload is asked to go on when it has to pass for
 // so many more: within four fifths of its time limit, so that it can end by itself.
 func (j Job) Asked(remaining int) int {
-	if limit := j.TimeoutSeconds * 4 / 5; j.TimeoutSeconds > 0 {
-		return min(remaining, max(limit, 1))
+	if j.TimeoutSeconds > 0 {
+		return min(remaining, within(j.TimeoutSeconds))
 	}
 	return remaining
 }
+
+// within is how many whole seconds lie within four fifths of a time limit.
+func within(limit int) int { return limit * 4 / 5 }

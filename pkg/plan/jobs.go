@@ -44,10 +44,12 @@ func Jobs(m *manifest.Manifest, opt Options) ([]Job, []string, error) {
 	entries := p.prepareSuite()
 	ids := jobIDs(entries)
 	jobs := make([]Job, 0, len(entries))
+	tests := make([]Job, 0, len(entries)) // also those that can be on no nodes
 	stage := 0
 	for i, e := range entries {
 		t := p.testOf(e)
 		job := p.job(e, t)
+		tests = append(tests, job)
 		job.ID, job.Stage = ids[i], stage
 		units := p.units(e, t, job.Scope, job.NNodes)
 		for _, u := range units {
@@ -60,7 +62,7 @@ func Jobs(m *manifest.Manifest, opt Options) ([]Job, []string, error) {
 	uniqueIDs(jobs)
 	p.checkInterlock(jobs)
 	p.checkHardware()
-	p.checkOptions(jobs)
+	p.checkOptions(tests)
 	p.checkKeepAlive(jobs)
 	if len(p.problems) > 0 {
 		return nil, nil, exitcode.With(exitcode.Invalid, errors.Join(p.problems...))
@@ -182,6 +184,7 @@ func (p *planner) job(e manifest.Entry, t test) Job {
 	job.Expect = p.expect(e, t, &job)
 	p.k8s(e, &job)
 	job.Expect.Unwrapped = job.K8s != nil && job.K8s.Unwrapped
+	p.checkDuration(e, job)
 	p.checkEntry(e, job)
 	return job
 }

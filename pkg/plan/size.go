@@ -186,9 +186,9 @@ func (p *planner) checkScope(e manifest.Entry, scope string, s size) {
 
 // timeout returns the time limit in seconds, 0 for none.
 func (p *planner) timeout(e manifest.Entry) int {
-	n, where := e.Timeout, "manifest: "+e.Pointer("timeout")
+	n, where := e.Timeout, p.timeoutAt(e)
 	if t := p.opt.TimeoutSeconds; t != nil {
-		n, where = card.Int{Value: *t, Set: true}, "--timeout"
+		n = card.Int{Value: *t, Set: true}
 	}
 	switch {
 	case !n.Set || n.Value == -1:
@@ -198,6 +198,22 @@ func (p *planner) timeout(e manifest.Entry) int {
 		return defaultTimeout
 	}
 	return n.Value
+}
+
+// timeoutAt is where the time limit is said.
+func (p *planner) timeoutAt(e manifest.Entry) string {
+	if p.opt.TimeoutSeconds != nil {
+		return "--timeout"
+	}
+	return "manifest: " + e.Pointer("timeout")
+}
+
+// checkDuration refuses a time limit in which no workload could go on for a second and
+// then end by itself.
+func (p *planner) checkDuration(e manifest.Entry, job Job) {
+	if limit := job.TimeoutSeconds; job.Policy.DurationSeconds > 0 && limit > 0 && within(limit) < 1 {
+		p.fail(p.timeoutAt(e), fmt.Errorf("a test with a duration is asked to go on within four fifths of its time limit, and of %d s that is less than a second; give it at least 2", limit))
+	}
 }
 
 // vendor returns whose GPUs the job runs on, empty when the manifest does not

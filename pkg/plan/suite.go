@@ -176,11 +176,11 @@ func (p *planner) checkHardware() {
 }
 
 // checkOptions refuses what the command line asks of tests that there are none of.
-func (p *planner) checkOptions(jobs []Job) {
-	if p.opt.DurationSeconds > 0 && !slices.ContainsFunc(jobs, func(j Job) bool { return j.Policy.DurationSeconds > 0 }) {
+func (p *planner) checkOptions(tests []Job) {
+	if p.opt.DurationSeconds > 0 && !slices.ContainsFunc(tests, func(j Job) bool { return j.Policy.DurationSeconds > 0 }) {
 		p.fail("--duration", errors.New("no test has a duration that it would stand instead of; give tests of a suite one (duration)"))
 	}
-	if p.opt.Pairs != "" && !slices.ContainsFunc(jobs, func(j Job) bool { return j.Scope == scopePair }) {
+	if p.opt.Pairs != "" && !slices.ContainsFunc(tests, func(j Job) bool { return j.Scope == scopePair }) {
 		p.fail("--pairs", errors.New("no test is of scope pair"))
 	}
 }

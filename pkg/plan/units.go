@@ -10,6 +10,7 @@ import (
 	"assay/pkg/hostlist"
 	"assay/pkg/manifest"
 	"assay/pkg/pairwise"
+	"assay/pkg/phrase"
 	"assay/pkg/verdict"
 )
 
@@ -47,7 +48,11 @@ func (p *planner) units(e manifest.Entry, t test, scope string, nnodes int) []un
 		return []unit{{nodes: nodes}}
 	}
 	if nnodes != len(nodes) {
-		p.refuse(e.Pointer("scope"), "it has no scope and is about %d of the nodes, and --nodes names %s: say what each job is about with scope node, pair or group", nnodes, p.named())
+		has := "it has no scope"
+		if e.Scope != "" {
+			has = "its scope is " + e.Scope
+		}
+		p.refuse(e.Pointer("scope"), "%s, so that it is one job on %s, and --nodes names %s: say what each job is about with scope node, pair or group", has, phrase.Count(nnodes, "node"), p.named())
 		return nil
 	}
 	return []unit{{nodes: nodes}}
