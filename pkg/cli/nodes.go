@@ -83,9 +83,6 @@ func namesOf(nodes []string) string {
 
 // resume goes on with a run: what it has not judged is run.
 func (a *app) resume(ctx context.Context, f runFlags) error {
-	if f.manifest != "" || len(f.sel.tags) > 0 || f.sel.suite != "" || f.at != (nodeFlags{}) || f.id != "" {
-		return exitcode.Errorf(exitcode.Invalid, "--resume goes on with a run as it was made: give no --manifest, --tags, --suite, --run-id or --nodes with it")
-	}
 	r, err := run.Open(a.runsDir(f.runs), f.resume)
 	if err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 // mayBeEmpty are the options whose empty value means something.
 func mayBeEmpty() []string { return []string{"perf-csv"} }
 
-// ofTheRun are the options that say what a run is, so that none goes with --resume.
-func ofTheRun() []string {
-	return []string{"manifest", "tags", "suite", "run-id", "nodes", "pairs", "hardware", "max-concurrent-nodes", "duration", "baseline"}
+// besideResume are the options that do not say what a run is, and go with --resume.
+func besideResume() []string {
+	return []string{"resume", "runs", "force", "json", "live-output", "quiet", "verbose", "help"}
 }
 
 // checkOptions refuses options by how they are given, before what they say is looked at.
@@ -63,11 +63,11 @@ func checkResume(flags *pflag.FlagSet) error {
 		return nil
 	}
 	var given []string
-	for _, name := range ofTheRun() {
-		if flags.Changed(name) {
-			given = append(given, "--"+name)
+	flags.Visit(func(f *pflag.Flag) {
+		if !slices.Contains(besideResume(), f.Name) {
+			given = append(given, "--"+f.Name)
 		}
-	}
+	})
 	if len(given) == 0 {
 		return nil
 	}
