@@ -80,14 +80,6 @@ type Analysis struct {
 	Comparable bool
 }
 
-// The bounds of what counts as worse: a share of the reference, and a number of robust
-// standard deviations.
-const (
-	worseShare      = 0.10
-	worseDeviations = 3
-	deviationOfMAD  = 1.4826 // the standard deviation of normal noise is so many MADs
-)
-
 // Analyse tells bad nodes from bad links. A node is scored by the upper median of its
 // links, so that one bad link does not harm it, and is suspect when that score is worse
 // than the others' by more than noise. A link is suspect when it is worse than the worse
@@ -107,12 +99,12 @@ type analyser struct {
 	better Better
 	links  []Link
 	good   []float64 // by link; NaN: not measured
+	known  int       // how many links were measured or failed
 	of     map[string][]int
 	names  []string
 
-	// noise is how far links typically are from what their nodes do elsewhere: neither a
-	// bad node nor a bad link makes more than a few of these large.
-	noise float64
+	ordered map[string][]float64 // by node: the goodness of its links, the worst first
+	noise   float64              // how far links are off by chance, as a median deviation
 
 	scores     map[string]float64 // only of nodes with a link that was measured or failed
 	candidates map[string]bool    // slow by their score
@@ -136,7 +128,9 @@ func (a *analyser) gather() {
 	a.standings = make([]Standing, len(a.links))
 	a.nodes, a.scores, a.candidates = map[string]Standing{}, map[string]float64{}, map[string]bool{}
 	for i, l := range a.links {
-		a.good[i] = a.goodness(l)
+		if a.good[i] = a.goodness(l); !math.IsNaN(a.good[i]) {
+			a.known++
+		}
 		for _, n := range []string{l.A, l.B} {
 			if _, known := a.of[n]; !known {
 				a.names = append(a.names, n)
@@ -145,25 +139,13 @@ func (a *analyser) gather() {
 		}
 	}
 	slices.Sort(a.names)
+	a.ordered = map[string][]float64{}
 	for _, n := range a.names {
 		if values := a.values(n); len(values) > 0 {
-			a.scores[n] = upperMedian(values)
+			a.ordered[n], a.scores[n] = slices.Sorted(slices.Values(values)), upperMedian(values)
 		}
 	}
-	_, residuals := a.residuals()
-	a.noise = deviation(residuals)
-}
-
-// residuals are how much better each link that was measured or failed is than the worse
-// of its nodes, and which links these are.
-func (a *analyser) residuals() (links []int, residuals []float64) {
-	for i, g := range a.good {
-		if !math.IsNaN(g) {
-			links = append(links, i)
-			residuals = append(residuals, minus(g, a.reference(i)))
-		}
-	}
-	return links, residuals
+	a.noise = a.measureNoise()
 }
 
 func (a *analyser) goodness(l Link) float64 {
@@ -201,24 +183,7 @@ func (a *analyser) others(node string) []float64 {
 }
 
 // comparable says whether anything can be compared.
-func (a *analyser) comparable() bool {
-	known := 0
-	for _, g := range a.good {
-		if !math.IsNaN(g) {
-			known++
-		}
-	}
-	return a.better != Unknown && known >= 2
-}
-
-// worse says whether a value is worse than a reference by more than noise.
-func worse(value, reference, spread float64) bool {
-	if math.IsInf(reference, -1) {
-		return false
-	}
-	bound := max(worseShare*math.Abs(reference), worseDeviations*deviationOfMAD*spread)
-	return reference-value > bound
-}
+func (a *analyser) comparable() bool { return a.better != Unknown && a.known >= 2 }
 
 // judgeNodes finds the nodes whose score is bad. One all of whose links lead to other
 // such nodes, or that has one link only, may be innocent: that cannot be told.
@@ -229,14 +194,14 @@ func (a *analyser) judgeNodes() {
 	for _, n := range a.names {
 		others := a.others(n)
 		score, ok := a.scores[n]
-		if ok && len(others) > 0 && worse(score, median(others), max(deviation(others), a.noise)) {
+		if ok && len(others) > 0 && a.worse(score, median(others), max(deviation(others), a.scoreNoise(n)), len(a.ordered[n])) {
 			a.candidates[n] = true
 		}
 	}
 	a.findSlow()
 	for n := range a.candidates {
 		a.nodes[n] = Unclear
-		if len(a.values(n)) < 2 {
+		if len(a.ordered[n]) < 2 {
 			continue
 		}
 		for _, i := range a.of[n] {
@@ -258,8 +223,13 @@ func (a *analyser) findSlow() {
 	}
 	mid, spread := median(healthy), max(deviation(healthy), a.noise)
 	for i, g := range a.good {
-		a.slow[i] = !math.IsNaN(g) && worse(g, mid, spread)
+		a.slow[i] = !math.IsNaN(g) && a.worse(g, mid, spread, a.fewest(i))
 	}
+}
+
+// fewest is how many links the one of a link's nodes has that has fewer.
+func (a *analyser) fewest(link int) int {
+	return min(len(a.ordered[a.links[link].A]), len(a.ordered[a.links[link].B]))
 }
 
 func (l Link) other(node string) string {
@@ -274,11 +244,10 @@ func (a *analyser) judgeLinks() {
 	if !a.comparable() {
 		return
 	}
-	known, _ := a.residuals()
-	for _, i := range known {
-		l := a.links[i]
+	for i, l := range a.links {
 		switch {
-		case worse(a.good[i], a.reference(i), a.noise):
+		case math.IsNaN(a.good[i]):
+		case a.worse(a.good[i], a.reference(i), a.noise, a.fewest(i)):
 			a.standings[i] = Suspect
 		case a.slow[i] && a.nodes[l.A] != Suspect && a.nodes[l.B] != Suspect && (a.nodes[l.A] == Unclear || a.nodes[l.B] == Unclear):
 			a.standings[i] = Unclear
