@@ -37,8 +37,12 @@ func (t *thought) conclude() Conclusion {
 	for i := range all {
 		all[i] = i
 	}
+	if t.bothWays() {
+		return Conclusion{Kind: Contradictory, Among: t.names(all)}
+	}
 	var have found
-	for rest := all; len(rest) >= 2; rest = t.without(all, have) {
+	rest := all
+	for ; len(rest) >= 2; rest = t.without(all, have) {
 		answer, ok := t.ask(rest)
 		if !ok {
 			return Conclusion{}
@@ -58,6 +62,9 @@ func (t *thought) conclude() Conclusion {
 		if have.add(f); f.larger {
 			break // what fails by its size has as many such sets as one likes
 		}
+	}
+	if !t.confirmed(have.culprits, rest) {
+		return Conclusion{}
 	}
 	return t.conclusion(have)
 }
@@ -240,7 +247,7 @@ func (t *thought) exact(s set) Answer {
 // inGood says whether a set passed, or is a part of one that did.
 func (t *thought) inGood(s set) bool {
 	return slices.ContainsFunc(t.told, func(o told) bool {
-		return o.answer == Good && !slices.ContainsFunc(s, func(n int) bool { return !slices.Contains(o.set, n) })
+		return o.answer == Good && s.within(o.set)
 	})
 }
 

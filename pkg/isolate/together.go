@@ -47,6 +47,10 @@ func (t *thought) smallest(left, right set) (found, bool) {
 	}
 	both := union(a, b)
 	answer, ok := t.ask(both)
+	if ok && answer == Bad && t.stale(both) { // every part that it was made of has passed since
+		t.want(both)
+		return found{}, false
+	}
 	return found{together: []set{both}, larger: t.tests <= 0, flaky: answer == Good}, ok
 }
 
