@@ -5,10 +5,11 @@ import "slices"
 // enoughBad is how many failures it takes to call a node a culprit, of those that no other
 // culprit explains. Halving gives so many to one culprit by itself. Where there are
 // several each has fewer, and chance had more occasions to make one: it takes more of
-// them, and the others have to pass so often.
+// them, as it does of what fails only together, and the others have to pass so often.
 const (
 	enoughBad        = 3
 	enoughOfSeveral  = 4
+	enoughTogether   = 2
 	enoughGoodOfRest = 2
 )
 
@@ -16,20 +17,40 @@ const (
 // answers, as those of a test that fails at random would: each culprit has failed often
 // enough, and where there are several, the others have passed more than once. It wants again what
 // did not; an answer that differs from the first is a contradiction.
-func (t *thought) confirmed(culprits, rest set) bool {
-	enough := enoughBad
-	if len(culprits) > 1 {
+func (t *thought) confirmed(f found, rest set) bool {
+	enough, several := enoughBad, len(f.culprits)+len(f.together) > 1
+	if several {
 		enough = enoughOfSeveral
 	}
-	for _, c := range culprits {
-		if bad, pair := t.against(c, culprits); pair != nil && bad < enough {
+	for _, c := range f.culprits {
+		if bad, pair := t.against(c, f.culprits); pair != nil && bad < enough {
 			t.want(pair)
 		}
 	}
-	if len(culprits) > 1 && len(rest) > 1 && t.passes(rest) < enoughGoodOfRest {
+	if !several {
+		return len(t.wanted) == 0
+	}
+	for _, s := range f.together {
+		if t.fails(s) < enoughTogether {
+			t.want(s)
+		}
+	}
+	// Where the search for a smaller set was given up, the rest still fails.
+	if !f.larger && len(rest) > 1 && t.passes(rest) < enoughGoodOfRest {
 		t.want(rest)
 	}
 	return len(t.wanted) == 0
+}
+
+// fails is how often just this set failed.
+func (t *thought) fails(s set) int {
+	count := 0
+	for _, o := range t.told {
+		if o.answer == Bad && slices.Equal(o.set, s) {
+			count++
+		}
+	}
+	return count
 }
 
 // against are the failures that only one of the culprits explains, and the pair among

@@ -29,7 +29,7 @@ func TestFailsOnce(t *testing.T) {
 func TestFailsAtRandom(t *testing.T) {
 	const searches = 500
 	// Of few nodes the bound of jobs leaves no room to ask again.
-	for n, most := range map[int]int{4: 35, 8: 20, 16: 15, 32: 15} {
+	for n, most := range map[int]int{4: 15, 8: 10, 16: 8, 32: 8} {
 		for _, p := range []float64{0.5, 0.7, 0.9} {
 			r := rand.New(rand.NewPCG(uint64(n), uint64(100*p))) // the same each time
 			kinds := map[isolate.Kind]int{}
@@ -46,5 +46,19 @@ func TestFailsAtRandom(t *testing.T) {
 				t.Errorf("%d nodes that fail at random with %g: culprits in %d of %d searches", n, p, wrong, searches)
 			}
 		}
+	}
+}
+
+// A culprit besides what fails by its size alone: the search ends.
+func TestCulpritAmongTooMany(t *testing.T) {
+	culprit := blame([]string{"n03"})
+	got, path := play(t, names(32), func(set []string) isolate.Answer {
+		if len(set) > 27 {
+			return isolate.Bad
+		}
+		return culprit(set)
+	})
+	if got.Kind != isolate.Culprits || len(got.Culprits) != 1 || len(got.Together) == 0 || len(path) > 80 {
+		t.Errorf("%+v after %d jobs", got, len(path))
 	}
 }

@@ -63,7 +63,7 @@ func (t *thought) conclude() Conclusion {
 			break // what fails by its size has as many such sets as one likes
 		}
 	}
-	if !t.confirmed(have.culprits, rest) {
+	if !t.confirmed(have, rest) {
 		return Conclusion{}
 	}
 	return t.conclusion(have)
