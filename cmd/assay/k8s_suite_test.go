@@ -74,8 +74,11 @@ for try in 1 2 3; do if read -r word <"/dev/tcp/$ASSAY_PEER_HOST/$MASTER_PORT"; 
 [ -n "$word" ] || exit 3; echo "$word"`},
 			"thresholds": []map[string]any{{"metric": "linkGBs", "min": 5}},
 		}})
-		r := s.runJSON().want(verdict.Pass).clean()
+		r := s.runJSON().want(verdict.Pass)
 		j := r.Jobs[0]
+		if len(j.Warnings) != 1 || j.Warnings[0].Code != verdict.CodeMetricDisagrees {
+			t.Errorf("warnings %v, want the 1 of the server to be told", j.Warnings)
+		}
 		if len(j.Measurements) != 1 || j.Measurements[0].Name != "linkGBs" || *j.Measurements[0].Value != 5 {
 			t.Errorf("measured %+v, want the 5 of the client", j.Measurements)
 		}
