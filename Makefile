@@ -54,7 +54,7 @@ SLURM_PACKAGES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.
 
 test-slurm:
 	testdata/clusters/slurm/with $(or $(SLURM_DIR),/tmp/assay-slurm-$$$$) \
-		env GORACE=atexit_sleep_ms=0 go test -race -tags slurm -count 1 -p 1 -parallel 16 -timeout 30m -run '$(SLURM_RUN)' $(SLURM_PACKAGES)
+		env GORACE=atexit_sleep_ms=0 go test -race -tags slurm -count 1 -p 1 -parallel 12 -timeout 30m -run '$(SLURM_RUN)' $(SLURM_PACKAGES)
 
 # Tests against a real Docker Engine and registry on this machine; they carry the
 # build tag docker. DOCKER_RUN picks some of them, DOCKER_DIR is where both lie.
@@ -74,7 +74,7 @@ K8S_PACKAGES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go
 
 test-k8s: build
 	testdata/clusters/k8s/with $(or $(K8S_DIR),/tmp/assay-k8s-$$$$) \
-		env GORACE=atexit_sleep_ms=0 go test -race -tags k8s -count 1 -p 1 -parallel 8 -timeout 30m -run '$(K8S_RUN)' $(K8S_PACKAGES)
+		env GORACE=atexit_sleep_ms=0 go test -race -tags k8s -count 1 -p 1 -parallel 6 -timeout 30m -run '$(K8S_RUN)' $(K8S_PACKAGES)
 
 # Builds what the Kubernetes for tests is made of.
 k8s-cluster:

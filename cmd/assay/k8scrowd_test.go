@@ -88,8 +88,9 @@ func TestK8sCrowd(t *testing.T) {
 	}
 	t.Logf("%d jobs of 2 ranks took %s, %.1f requests a job, %d sockets at most", jobs, took.Round(time.Millisecond), float64(total(count))/jobs, most)
 	// Three objects, one deletion, and the logs of two ranks: with a few questions that
-	// are asked once, and logs that have to be asked for again.
-	if n := total(count); n > 12*jobs {
+	// are asked once, and logs that have to be asked for again. Events are asked for as
+	// long as a pod has not started, which is longer on a busy machine.
+	if n := total(count) - count["list events"]; n > 12*jobs {
 		t.Errorf("%d requests for %d jobs", n, jobs)
 	}
 	if n := count["watch jobs"] + count["watch pods"]; n > 6 {
