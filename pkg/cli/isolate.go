@@ -38,8 +38,9 @@ type isolateFlags struct {
 func (a *app) isolateCmd() *cobra.Command {
 	var f isolateFlags
 	c := &cobra.Command{
-		Use:   "isolate",
-		Short: "Find the nodes that make a group fail, by halving",
+		PreRunE: checkOptions,
+		Use:     "isolate",
+		Short:   "Find the nodes that make a group fail, by halving",
 		Long: "isolate takes the group of a run that failed, and runs it again on parts of its nodes until it can say which of\n" +
 			"them are to blame: first on all of them, then on halves; a single node with a partner that passed; at last on\n" +
 			"all others. One culprit among N nodes takes 2·log2(N)+2 jobs. A part is bad when its verdict is FAIL, or twice ERROR\n" +

@@ -15,8 +15,8 @@ const (
 
 // confirmed says whether what failures and passes say of culprits does not rest on single
 // answers, as those of a test that fails at random would: each culprit has failed often
-// enough, and where there are several, the others have passed more than once. It wants again what
-// did not; an answer that differs from the first is a contradiction.
+// enough, and where there are several, the others have passed more than once. It wants
+// again what did not; an answer that differs from the first is a contradiction.
 func (t *thought) confirmed(f found, rest set) bool {
 	enough, several := enoughBad, len(f.culprits)+len(f.together) > 1
 	if several {

@@ -10,7 +10,6 @@ import (
 	"assay/pkg/document"
 	"assay/pkg/metric"
 	"assay/pkg/phrase"
-	"assay/pkg/plan"
 	"assay/pkg/spelling"
 	"assay/pkg/threshold"
 )
@@ -23,7 +22,7 @@ func (c *checker) thresholds(list document.Node, metrics *declared, card documen
 	if list.Kind() != document.KindArray {
 		return
 	}
-	together := plan.Together{}
+	together := threshold.Together{}
 	for t := range list.Children() {
 		if c.full() {
 			break

@@ -17,7 +17,7 @@ func (p *planner) judgedBy(e manifest.Entry, t test) ([]threshold.Threshold, *Ga
 	}
 	thresholds, gates := p.gates(e, t)
 	values := 0 // of the file
-	together := Together{}
+	together := threshold.Together{}
 	for _, gate := range thresholds {
 		own := slices.Index(e.Thresholds, gate)
 		where := "manifest: " + e.Pointer("thresholds", strconv.Itoa(own))

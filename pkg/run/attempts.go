@@ -146,7 +146,7 @@ func fold(r *rundir.Run, e rundir.Entry, attempts []judged) report.Job {
 	}
 	if s.Word == j.Verdict {
 		if s.Short > 0 {
-			j.Warnings = append(j.Warnings, verdict.Reason{Code: verdict.CodeContradiction, Subject: e.ID, Message: foundShort(s)})
+			j.Warnings = append(slices.Clip(j.Warnings), verdict.Reason{Code: verdict.CodeContradiction, Subject: e.ID, Message: foundShort(s)})
 		}
 		return j
 	}
@@ -183,9 +183,9 @@ func toCome(p verdict.Policy, s verdict.Settled, all []verdict.Trial) string {
 	return fmt.Sprintf("it passed for %s of %s", phrase.Seconds(s.ElapsedSeconds), phrase.Seconds(float64(p.DurationSeconds)))
 }
 
-// foundShort says that a job passed after it had found the hardware short.
+// foundShort says that an attempt found the hardware short, and a later one did not.
 func foundShort(s verdict.Settled) string {
-	return fmt.Sprintf("it passed, and attempt %d before that, which could not be judged, found the hardware short", s.Short)
+	return fmt.Sprintf("attempt %d, which could not be judged, found the hardware short, and a later one did not", s.Short)
 }
 
 func howOften(n int) string {

@@ -69,7 +69,7 @@ func find(runs, name string) (string, error) {
 	case 1:
 		return filepath.Join(runs, match[0]), nil
 	case 0:
-		if dir := filepath.Join(runs, name); name != "" && unbegun(dir) || isRun(dir) {
+		if dir := filepath.Join(runs, name); name != "" && (unbegun(dir) || isRun(dir)) {
 			return dir, nil // what is wrong with it is told by who opens it
 		}
 		return "", fmt.Errorf("no run %q in %s (%s there); name a run directory, or --runs DIR", name, runs, phrase.Count(len(ids), "run"))

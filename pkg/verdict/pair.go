@@ -10,6 +10,7 @@ import (
 
 	"assay/pkg/evidence"
 	"assay/pkg/metric"
+	"assay/pkg/phrase"
 )
 
 // pair reports whether the job is a link: its client decides.
@@ -30,8 +31,8 @@ func (u *unit) leftBySkip(r evidence.Rank) bool {
 }
 
 // clientDecides drops what the server of a link reported of metrics that its client
-// reported too, and notes where the two differ, unless the card says how they are put together. A link has one rank at
-// each end: among others none is the client.
+// reported too, and notes where the two differ, unless the card says how they are put
+// together. A link has one rank at each end: among others none is the client.
 func (f *facts) clientDecides() {
 	if f.x.Contract != ContractAcceptance || !f.pair() || len(f.ranks) != 2 {
 		return
@@ -78,21 +79,18 @@ func (f *facts) serverDiffers(server, client map[metricName]metric.Reading) {
 			continue
 		}
 		f.asides = append(f.asides, Reason{CodeMetricDisagrees, n.name, fmt.Sprintf(
-			"%s was %s on %s, the server, and %s on %s, the client, which decides", n.name, clipped(s), rankName(f.ranks[0]), clipped(c), rankName(f.ranks[1]))})
+			"%s was %s on %s, the server, and %s on %s, the client, which decides", n.name, shown(s), rankName(f.ranks[0]), shown(c), rankName(f.ranks[1]))})
 	}
 }
 
-// clipped is what was written for a reading, bounded.
-func clipped(r metric.Reading) string {
-	text := r.Text
-	if len(text) > maxShown {
-		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
-	}
+// shown is what was written for a reading, bounded.
+func shown(r metric.Reading) string {
+	text := phrase.Clip(r.Text, maxShown)
 	if r.Label {
 		return strconv.Quote(text)
 	}
 	return text
 }
 
-// maxShown bounds a value in a warning, in bytes.
+// maxShown bounds a value in a warning.
 const maxShown = 100

@@ -136,12 +136,12 @@ func (p Policy) Settle(trials []Trial, stopped bool) Settled {
 		s.Word, s.Due = Pending, true
 	case due:
 		s.Due = last == Pass
-	case last == Pass && hides(trials), s.Passes > 0 && slices.ContainsFunc(trials, func(t Trial) bool { return t.Word == Skip }):
+	case last != Error && last != Pending && hides(trials), s.Passes > 0 && slices.ContainsFunc(trials, func(t Trial) bool { return t.Word == Skip }):
 		s.Contradicts = true
 	default:
 		s.Word = last
 	}
-	if short := firstShort(trials); short >= 0 && last == Pass {
+	if short := firstShort(trials); short >= 0 && last != Error && last != Pending {
 		s.Short = trials[short].Attempt
 	}
 	return s
@@ -153,7 +153,7 @@ type Settled struct {
 	Decides        int     // place of the trial that decides, -1 when there is none
 	Due            bool    // it has not passed as often, or for as long, as it has to; or is retried
 	Contradicts    bool    // it passed, and also declared that it does not apply, or found the hardware short
-	Short          int     // the attempt that found the hardware short, and could not be judged, before it passed; 0: none
+	Short          int     // the attempt that found the hardware short, and could not be judged, before one that was; 0: none
 	Passes         int     // how often it passed
 	ElapsedSeconds float64 // for how long it passed
 }

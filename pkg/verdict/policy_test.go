@@ -54,6 +54,7 @@ func TestPolicy(t *testing.T) {
 		{"found short, so not retried", Policy{Retries: 5}, []Trial{{Word: Error, Short: true}}, TriggerRetry, false, Error},
 		{"passed after it was found short", Policy{Retries: 5}, []Trial{{Word: Error, Short: true}, {Word: Pass, Trigger: TriggerRetry}}, "", false, Error},
 		{"passed after it was found short, to be repeated", Policy{Retries: 5, Repeats: 2}, []Trial{{Word: Error, Short: true}, {Word: Pass, Trigger: TriggerRetry}}, "", false, Error},
+		{"passed over by a skip after it was found short, learnt of late", Policy{Retries: 5}, []Trial{{Word: Error, Short: true}, {Word: Skip, Trigger: TriggerRetry}}, "", false, Error},
 		{"found short, and resumed by a person", Policy{Repeats: 2}, []Trial{
 			{Word: Error, Short: true}, {Word: Pass, Trigger: TriggerResume}, {Word: Pass, Trigger: TriggerRepeat},
 		}, "", false, Pass},

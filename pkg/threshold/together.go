@@ -1,10 +1,8 @@
-package plan
+package threshold
 
 import (
 	"fmt"
 	"strconv"
-
-	"assay/pkg/threshold"
 )
 
 // Together are thresholds that have to be satisfied at the same time, by metric.
@@ -12,14 +10,14 @@ type Together map[string]joint
 
 // joint is what the thresholds on one metric leave.
 type joint struct {
-	all threshold.Threshold // the tightest of each bound, save not_equal
-	not map[float64]bool    // what it must not be
+	all Threshold        // the tightest of each bound, save not_equal
+	not map[float64]bool // what it must not be
 }
 
 // Add adds a threshold, and says why no value satisfies it and those on its metric that
 // were added before; it is then left out. One that is malformed by itself is, too.
-func (g Together) Add(t threshold.Threshold) (why string) {
-	if len(threshold.Malformed(t)) > 0 {
+func (g Together) Add(t Threshold) (why string) {
+	if len(Malformed(t)) > 0 {
 		return ""
 	}
 	j, ok := g[t.Metric]
@@ -39,8 +37,8 @@ func (g Together) Add(t threshold.Threshold) (why string) {
 }
 
 // with is what is left when a threshold is added, or why that is nothing.
-func (j joint) with(t threshold.Threshold) (all threshold.Threshold, why string) {
-	all = threshold.Threshold{Metric: t.Metric, Min: j.all.Min, Max: j.all.Max, Equal: j.all.Equal}
+func (j joint) with(t Threshold) (all Threshold, why string) {
+	all = Threshold{Metric: t.Metric, Min: j.all.Min, Max: j.all.Max, Equal: j.all.Equal}
 	if t.Min != nil && (all.Min == nil || *t.Min > *all.Min) {
 		all.Min = t.Min
 	}
@@ -57,8 +55,8 @@ func (j joint) with(t threshold.Threshold) (all threshold.Threshold, why string)
 	if v := only(all); v != nil && (j.not[*v] || t.NotEqual != nil && *t.NotEqual == *v) {
 		one.NotEqual = v
 	}
-	for _, f := range threshold.Malformed(one) {
-		if f.Code == threshold.CodeEmpty {
+	for _, f := range Malformed(one) {
+		if f.Code == CodeEmpty {
 			return all, f.Message
 		}
 	}
@@ -66,7 +64,7 @@ func (j joint) with(t threshold.Threshold) (all threshold.Threshold, why string)
 }
 
 // only is the only value that bounds allow; nil when there are others.
-func only(t threshold.Threshold) *float64 {
+func only(t Threshold) *float64 {
 	if t.Equal == nil && t.Min != nil && t.Max != nil && *t.Min == *t.Max {
 		return t.Min
 	}

@@ -1,9 +1,8 @@
-package plan_test
+package threshold_test
 
 import (
 	"testing"
 
-	"assay/pkg/plan"
 	"assay/pkg/threshold"
 )
 
@@ -30,7 +29,7 @@ func TestTogether(t *testing.T) {
 		{"what was refused is left out", []threshold.Threshold{lo, {Max: at(4)}, {Max: at(6)}}, ""},
 		{"another metric", []threshold.Threshold{lo, {Metric: "model/x", Max: at(4)}}, ""},
 	} {
-		together, why := plan.Together{}, ""
+		together, why := threshold.Together{}, ""
 		for _, one := range tt.of {
 			if one.Metric == "" {
 				one.Metric = "x"
